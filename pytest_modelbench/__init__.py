@@ -1,0 +1,1 @@
+"""Turn benchmarks of models and agents into a pytest suite."""

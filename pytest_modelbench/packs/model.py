@@ -1,0 +1,85 @@
+"""What a pack and its cases are, once read and found sound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_modelbench.records import Limits, Trust
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """``[environment]``: a virtual environment built once per lock, mounted at ``/env``.
+
+    ``packages`` are pins (``name==version``), dependencies among them; installed without
+    resolving, so the list is the lock.
+    """
+
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A damaged variant of the reference; it must lose exactly the checks that it names."""
+
+    name: str
+    folder: Path
+    loses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """``[check]``: ``mode`` is ``separate``; ``seconds`` bounds one grading."""
+
+    mode: str = "separate"
+    seconds: float = 120.0
+    least_trust: Trust = Trust.JUDGED
+    versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One task. *Public*: title, prompt, seed, limits, tags. *Private*: hidden, reference, damaged."""
+
+    pack: str
+    id: str
+    folder: Path
+    manifest: Path
+    title: str
+    prompt: str
+    limits: Limits
+    seed: Path | None
+    hidden: Path | None
+    reference: Path | None
+    damaged: tuple[Damaged, ...] = ()
+    tags: tuple[str, ...] = ()
+    group: str = ""
+    protocol: str = "agent"
+    check: CheckSpec = CheckSpec()
+    environment: EnvironmentSpec = EnvironmentSpec()
+    network: bool = False
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A folder with a ``pack.toml``: cases that share a protocol, limits and a check."""
+
+    name: str
+    folder: Path
+    manifest: Path
+    protocol: str
+    cases: tuple[Case, ...]
+    limits: Limits = Limits()
+    check: CheckSpec = CheckSpec()
+    environment: EnvironmentSpec = EnvironmentSpec()
+    threshold: float | None = None
+    title: str = ""
+    tags: tuple[str, ...] = field(default=())
+
+    def case(self, case_id: str) -> Case:
+        """Return a case by id; KeyError when there is none."""
+        for case in self.cases:
+            if case.id == case_id:
+                return case
+        raise KeyError(case_id)

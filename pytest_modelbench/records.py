@@ -1,0 +1,273 @@
+"""Frozen records and their JSON form: what travels between modules, processes and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+SCHEMA = 1
+"""Version of a results line. A reader refuses a version it does not know, by name."""
+
+REFERENCE = "reference"
+SEED = "seed"
+BUILT_IN = (REFERENCE, SEED)
+
+
+class Cell(NamedTuple):
+    """pack x case x candidate x repeat. A damaged variant has the candidate ``reference+NAME``."""
+
+    pack: str
+    case: str
+    candidate: str
+    repeat: int
+
+    @property
+    def id(self) -> str:
+        """Return the id inside the brackets of the pytest item: ``case:candidate:repeat``."""
+        return f"{self.case}:{self.candidate}:{self.repeat}"
+
+    @property
+    def variant(self) -> str | None:
+        """Return the name of the damaged variant that this cell tries, None for other cells."""
+        head, plus, name = self.candidate.partition("+")
+        return name if plus and head == REFERENCE else None
+
+    @property
+    def certifies(self) -> bool:
+        """Tell whether this cell belongs to a certificate rather than to a candidate's score."""
+        return self.candidate in BUILT_IN or self.variant is not None
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    PASSED = "passed"
+    UNSOLVED = "unsolved"
+    FAULT = "fault"
+
+
+class Stage(StrEnum):
+    """Where a fault happened: before the harvest was kept, or after it."""
+
+    WORK = "work"
+    GRADE = "grade"
+
+
+class Trust(StrEnum):
+    """How hard a check is to forge, strongest first."""
+
+    TRUSTED = "trusted"
+    EVIDENT = "evident"
+    JUDGED = "judged"
+
+    @staticmethod
+    def least(levels: Iterable[Trust]) -> Trust:
+        """Return the weakest of some levels; ``trusted`` for none."""
+        order = list(Trust)
+        return max(levels, key=order.index, default=Trust.TRUSTED)
+
+
+class Role(StrEnum):
+    """Who a model call is made for."""
+
+    CANDIDATE = "candidate"
+    DRIVER = "driver"
+    JUDGE = "judge"
+
+
+class Record(BaseModel):
+    """Base of the records that cross a border (file, wire, process)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(Record):
+    """What an attempt may use. None: no limit. Times in seconds, ``usd`` at list price."""
+
+    turns: int | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0, description="working time")
+    wall_seconds: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0, description="input and output together")
+    usd: float | None = Field(default=None, gt=0)
+    command_seconds: float | None = Field(default=None, gt=0)
+    output_chars: int | None = Field(default=None, gt=0, description="of one tool result")
+
+    def within(self, other: Limits) -> Limits:
+        """Return the smaller limit of the two, field by field."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return Limits(
+            **{
+                name: min(x for x in (mine[name], theirs[name]) if x is not None)
+                if mine[name] is not None or theirs[name] is not None
+                else None
+                for name in mine
+            }
+        )
+
+
+class Identity(Record):
+    """Content hashes of the four parts; each change invalidates the least."""
+
+    task: str
+    check: str
+    candidate: str
+    reference: str = ""
+
+
+class Check(Record):
+    """The outcome of one named check. ``reason`` never quotes hidden material."""
+
+    name: str
+    passed: bool
+    reason: str = ""
+    trust: Trust = Trust.TRUSTED
+    reward: float | None = Field(default=None, ge=0, le=1)
+
+
+class Verdict(Record):
+    """Passed or not, with a reward in [0, 1] and the named checks.
+
+    ``reason`` says in a short stable word why it is not a pass: ``wrong`` (a check failed),
+    ``no-answer``, ``step-limit``, ``time-limit``, ``context-exceeded``, ``escalated``, …
+    """
+
+    passed: bool
+    reward: float = Field(ge=0, le=1)
+    checks: tuple[Check, ...] = ()
+    reason: str = ""
+    trust: Trust = Trust.TRUSTED
+
+
+class FaultRecord(Record):
+    """A fault as it is stored; ``text`` is short and holds no secret."""
+
+    kind: str
+    stage: Stage
+    text: str = ""
+    status: int | None = None
+    permanent: bool = False
+
+
+class Usage(Record):
+    """What one role of one attempt used, summed over its calls. None: unknown, which is never 0.
+
+    ``input`` is all input, cached and cache-written tokens among it. ``unmetered`` counts the calls
+    whose usage the server did not say; the token sums then cover the other calls only.
+    """
+
+    requests: int = 0
+    calls: int = 0
+    unmetered: int = 0
+    input: int | None = None
+    cached: int | None = None
+    cache_written: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    list_usd: float | None = None
+    billed_usd: float | None = None
+    retries: int = 0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    price: str = Field(default="", description="where the list price comes from")
+
+
+class AttemptRecord(Record):
+    """One line of a results file: one try of one cell, or a regrade of a stored harvest."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    kind: str = Field(default="attempt", pattern="^(attempt|regrade)$")
+    id: str
+    run: str
+    series: str = Field(default="", description="'' until a fresh start names a new one")
+    pack: str
+    case: str
+    candidate: str
+    repeat: int = Field(ge=1)
+    tries: int = Field(default=1, ge=1, alias="try", description="which try of the cell in its run")
+    identity: Identity
+    outcome: Outcome
+    verdict: Verdict | None = None
+    fault: FaultRecord | None = None
+    started: str = Field(description="UTC, ISO 8601 with milliseconds and Z")
+    seconds: float = Field(description="wall time")
+    working: float | None = Field(default=None, description="wall time less what the gateway held")
+    usage: dict[Role, Usage] = Field(default_factory=dict)
+    counts: dict[str, int] = Field(
+        default_factory=dict, description="turns, prose_turns, invented_tools, unreadable_arguments, "
+        "failed_commands, context_trims, …"
+    )
+    box: str = Field(default="", description="isolation level really used")
+    served_model: str = ""
+    scripted: bool = False
+    note: str = ""
+    evidence: dict[str, str] = Field(
+        default_factory=dict, description="harvest, observation, transcript → 'sha256:…' of a blob"
+    )
+    harvest: dict[str, str] | None = Field(
+        default=None, description="files up to 4 kB in all kept in the line, else evidence holds it"
+    )
+    versions: dict[str, str] = Field(default_factory=dict)
+    grades: str = Field(default="", description="a regrade: id of the attempt whose harvest it judges")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def cell(self) -> Cell:
+        """Return the cell that this try belongs to."""
+        return Cell(self.pack, self.case, self.candidate, self.repeat)
+
+    def to_line(self) -> str:
+        """Return the JSON line, newline excluded; fields at their default are left out.
+
+        ASCII only, so that half a surrogate pair survives (FR20).
+        """
+        import json
+
+        data = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return json.dumps({"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":"))
+
+
+class Server(Record):
+    """``[servers.NAME]`` of modelbench.toml."""
+
+    name: str
+    start: str = ""
+    stop: str = ""
+    ready: str = ""
+    concurrency: int | None = Field(default=None, gt=0)
+
+
+class Candidate(Record):
+    """What is measured: ``[candidates.NAME]`` of modelbench.toml, or a raw LiteLLM model name."""
+
+    name: str
+    agent: str = Field(default="loop", description="loop, scripted, reference, seed")
+    model: str = ""
+    api_base: str = ""
+    api_key_env: str = Field(default="", description="name of the variable that holds the key")
+    server: str = ""
+    params: dict[str, JsonValue] = Field(default_factory=dict, description="temperature, seed, …")
+    tuning: dict[str, JsonValue] = Field(default_factory=dict, description="of the agent loop")
+    limits: Limits = Limits()
+    options: dict[str, JsonValue] = Field(default_factory=dict, description="handed to the protocol")
+    script: str = Field(default="", description="scripted: path of the script, absolute")
+    note: str = ""
+    facts: dict[str, JsonValue] = Field(default_factory=dict, description="LiteLLM model_info declared")
+    list_price_of: str = ""
+    price: dict[str, float] = Field(
+        default_factory=dict, description="usd per million tokens: input, output, cached, cache_written"
+    )
+    same_as: str = Field(default="", description="an address that is the same service, for identity")
+
+    @property
+    def calls_model(self) -> bool:
+        """Tell whether attempts of this candidate need the gateway."""
+        return self.agent not in (REFERENCE, SEED)
+
+
+def to_json(value: BaseModel) -> dict[str, Any]:  # Any: JSON for a wire that takes builtins only
+    """Return the builtin-types form that xdist and JSON accept."""
+    return value.model_dump(mode="json", by_alias=True)
