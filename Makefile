@@ -1,0 +1,82 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+
+# A Python of the reader's own choice: make demo PYTHON=/path/to/python3.12
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo "$$python"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+# Some machines switch byte code off for everything; here every worker would compile all again.
+unexport PYTHONDONTWRITEBYTECODE
+
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
+DEMO_RESULTS := .demo/results
+DEMO := $(BIN)/pytest --models careful-script,hasty-script -n 2 cases/executor \
+	--modelbench-results $(DEMO_RESULTS)
+# More arguments for the tests: make tests ARGS='-k store -x'
+ARGS ?=
+WORKERS ?= auto
+PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
+
+.PHONY: help demo test check install install-dev lint types docs tests quick coverage format clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: install ## install, and run the main job on two scripted candidates
+	@rm -rf .demo
+	$(DEMO)
+
+test: install-dev ## install, and run all that CI runs: lint, types, docs, every test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory tests
+
+check: test ## the same, by the name that other projects use
+
+install: $(VENV)/installed ## make the environment, with what a user needs
+
+install-dev: $(VENV)/installed-dev ## make the environment, with what a developer needs
+
+# The stamps are renewed when pyproject.toml changes, and at no other time: the install is editable.
+$(VENV)/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or newer was found: name one with PYTHON=' >&2; exit 1; }
+	@echo "Making $(VENV) with $(PYTHON) and installing into it (a few minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	@echo "Installing the tools of a developer into $(VENV)"
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+lint: install-dev ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install-dev ## mypy, strict
+	$(BIN)/mypy
+
+docs: install-dev ## build the documentation; a warning is an error
+	$(BIN)/mkdocs build --quiet --strict --site-dir build/site
+
+tests: install-dev ## every test, the slow ones too
+	$(PYTEST)
+
+quick: install-dev ## the tests that take no more than a few seconds each
+	$(PYTEST) -m 'not slow'
+
+coverage: install-dev ## every test in one process more, with the lines that no test reaches
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --timeout 300 $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --show-missing --skip-covered
+
+format: install-dev ## mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) .demo build dist site .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache
