@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Some machines switch byte code off for everything; here every worker would compile all again.
 unexport PYTHONDONTWRITEBYTECODE
+# The theme prints an advertisement at each build otherwise.
+export NO_MKDOCS_2_WARNING := 1
 
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
 DEMO_RESULTS := .demo/results
@@ -68,7 +70,7 @@ tests: install-dev ## every test, the slow ones too
 quick: install-dev ## the tests that take no more than a few seconds each
 	$(PYTEST) -m 'not slow'
 
-coverage: install-dev ## every test in one process more, with the lines that no test reaches
+coverage: install-dev ## every test, and the lines that none reaches
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest --timeout 300 $(ARGS)
 	$(BIN)/coverage combine --quiet
