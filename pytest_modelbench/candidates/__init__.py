@@ -1,1 +1,1 @@
-"""candidates"""
+"""Candidates."""
