@@ -3,6 +3,7 @@
 ModelbenchError
 ├── UsageProblem           the user asked for something that cannot be done; nothing has run
 │   ├── PackProblem        a manifest, a case or a reference is not sound: file, line, remedy
+│   │   └── PackProblems   several of them, told together
 │   └── RegistryProblem    modelbench.toml or --models: file, line, the names that are known
 ├── StoreProblem           results cannot be read or written: file, line, remedy
 └── Fault                  an attempt ended without a verdict; never a score
@@ -10,6 +11,7 @@ ModelbenchError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -35,6 +37,15 @@ class _LocatedProblem(UsageProblem):
 
 class PackProblem(_LocatedProblem):
     """A pack, a case or a reference is not sound."""
+
+
+class PackProblems(PackProblem):
+    """Several things are wrong with packs: ``problems``, each with its own place and remedy."""
+
+    def __init__(self, problems: Sequence[PackProblem]) -> None:
+        self.problems = tuple(problems)
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        super().__init__(f"{len(self.problems)} problems in packs:{lines}")
 
 
 class RegistryProblem(_LocatedProblem):

@@ -7,6 +7,13 @@ from pathlib import Path
 
 from pytest_modelbench.records import Limits, Trust
 
+PACK_MANIFEST = "pack.toml"
+CASE_MANIFEST = "case.toml"
+DAMAGED_MANIFEST = "damaged.toml"
+DAMAGED_SUFFIX = ".damaged"
+PROTOCOLS = ("agent",)
+CHECK_MODES = ("separate",)
+
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
@@ -40,7 +47,11 @@ class CheckSpec:
 
 @dataclass(frozen=True)
 class Case:
-    """One task. *Public*: title, prompt, seed, limits, tags. *Private*: hidden, reference, damaged."""
+    """One task.
+
+    *Public*: title, prompt, seed, limits, tags. *Private*: hidden, reference, damaged. ``limits``
+    are the pack's with the case's own over them.
+    """
 
     pack: str
     id: str

@@ -1,0 +1,344 @@
+"""Read packs, and refuse what is not sound with the file, the line and the remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_modelbench.packs.manifest import Manifest, Problems, Table, read_prose
+from pytest_modelbench.packs.model import (
+    CASE_MANIFEST,
+    CHECK_MODES,
+    DAMAGED_MANIFEST,
+    DAMAGED_SUFFIX,
+    PACK_MANIFEST,
+    PROTOCOLS,
+    Case,
+    CheckSpec,
+    Damaged,
+    EnvironmentSpec,
+    Pack,
+)
+from pytest_modelbench.packs.shape import (
+    check_id,
+    check_solution_folder,
+    check_task_folder,
+    check_top,
+)
+from pytest_modelbench.records import Limits
+
+PROMPT_FILE = "prompt.md"
+SEED_FOLDER = "seed"
+HIDDEN_FOLDER = "hidden"
+
+
+def read_pack(folder: Path, references_root: Path) -> Pack:
+    """Read a pack and its cases; raise PackProblem, or PackProblems for all that is wrong."""
+    problems = Problems()
+    pack = _read_pack(folder, references_root, problems)
+    problems.check()
+    return pack
+
+
+def read_packs(folders: Iterable[Path], references_root: Path) -> tuple[Pack, ...]:
+    """Read several packs, sorted by name; problems of all of them are raised together."""
+    problems = Problems()
+    packs = [_read_pack(folder, references_root, problems) for folder in folders]
+    first: dict[str, Pack] = {}
+    for pack in packs:
+        other = first.setdefault(pack.name.casefold(), pack)
+        if other is not pack:
+            problems.add(
+                f"pack {pack.name!r} has the name of {other.manifest}",
+                pack.manifest,
+                remedy="give one of them another [pack] name: results are kept by it",
+            )
+    problems.check()
+    return tuple(sorted(packs, key=lambda pack: pack.name))
+
+
+def find_packs(roots: Iterable[Path]) -> list[Path]:
+    """Return the folders at or below some roots that hold a ``pack.toml``, sorted, each once.
+
+    A root inside a pack finds that pack. Nothing is searched below a pack.
+    """
+    found: set[Path] = set()
+    for root in roots:
+        start = root.absolute()
+        above = [one for one in (start, *start.parents) if (one / PACK_MANIFEST).is_file()]
+        found.update(above[:1] or _packs_below(start))
+    return sorted(found)
+
+
+def _packs_below(folder: Path) -> Iterator[Path]:
+    for here, folders, files in os.walk(folder):
+        if PACK_MANIFEST in files:
+            yield Path(here)
+            folders.clear()
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+
+
+def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
+    path = folder / PACK_MANIFEST
+    manifest = Manifest(path, problems)
+    about = manifest.take_table("pack")
+    name = about.take_text("name", folder.name)
+    check_id("pack", name, path, about.line("name"), problems)
+    title = about.take_text("title", name)
+    tags = about.take_texts("tags")
+    about.take_text("notes")
+    protocol = about.take_choice("protocol", PROTOCOLS, PROTOCOLS[0])
+    threshold = about.take_number("threshold", whole=False, most=1)
+    about.finish()
+    limits = _limits(manifest.take_table("limits"))
+    check = _check(manifest.take_table("check"), CheckSpec())
+    environment = _environment(manifest.take_table("environment"))
+    manifest.finish()
+
+    check_top(folder, problems)
+    references = references_root / name
+    defaults = Pack(
+        name=name,
+        folder=folder,
+        manifest=path,
+        protocol=protocol,
+        cases=(),
+        limits=limits,
+        check=check,
+        environment=environment,
+        threshold=threshold,
+        title=title,
+        tags=tags,
+    )
+    folders = _case_folders(folder, problems) if manifest.sound else []
+    cases = tuple(_read_case(one, defaults, references, problems) for one in folders)
+    if manifest.sound:
+        if not folders:
+            problems.add(
+                f"pack {name!r} has no case",
+                path,
+                remedy=f"add a folder with a {CASE_MANIFEST}, or begin with `modelbench new-pack`",
+            )
+        _check_names(cases, problems)
+        _check_orphans(references, cases, problems)
+    return replace(defaults, cases=cases)
+
+
+def _case_folders(folder: Path, problems: Problems) -> list[Path]:
+    """Return the folders of a pack that are cases, sorted by name; others are problems."""
+    found: list[Path] = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name[0] in "._" or not entry.is_dir():
+            continue
+        if entry.is_symlink():
+            problems.add(
+                f"the case {entry.name!r} is a symbolic link",
+                entry,
+                remedy="put the case's own folder there",
+            )
+        elif not (entry / CASE_MANIFEST).exists():
+            problems.add(
+                f"the folder {entry.name!r} has no {CASE_MANIFEST}",
+                entry,
+                remedy=f"write one, or name the folder _{entry.name} if it is no case",
+            )
+        else:
+            found.append(entry)
+    return found
+
+
+def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -> Case:
+    path = folder / CASE_MANIFEST
+    manifest = Manifest(path, problems)
+    name = manifest.take_text("id", folder.name)
+    check_id("case", name, path, manifest.line("id"), problems)
+    if name != folder.name:
+        manifest.problem(
+            "id",
+            f"the id {name!r} is not the name of the case's folder, {folder.name!r}",
+            "remove the key, or rename the folder",
+        )
+    title = manifest.take_text("title", name)
+    prompt = _prompt(manifest, folder, problems)
+    tags = manifest.take_texts("tags")
+    group = manifest.take_text("group")
+    manifest.take_text("notes")
+    limits = _limits(manifest.take_table("limits"))
+    check = _check(manifest.take_table("check"), pack.check, for_case=True)
+    manifest.finish()
+
+    check_top(folder, problems, folders=(SEED_FOLDER, HIDDEN_FOLDER))
+    seed, hidden = folder / SEED_FOLDER, folder / HIDDEN_FOLDER
+    if seed.exists() or seed.is_symlink():
+        check_task_folder(seed, problems)
+    if hidden.exists() or hidden.is_symlink():
+        check_task_folder(hidden, problems)
+        if hidden.is_dir() and not any(hidden.glob("test_*.py")):
+            problems.add(
+                "holds no hidden check",
+                hidden,
+                remedy="write test_NAME.py with test functions that ask for `solution`",
+            )
+    else:
+        problems.add(
+            f"case {name!r} has no folder {HIDDEN_FOLDER!r}",
+            path,
+            remedy=f"write hidden checks to {HIDDEN_FOLDER}/test_NAME.py",
+        )
+    reference = references / folder.name
+    if reference.exists() or reference.is_symlink():
+        check_solution_folder(reference, problems)
+    return Case(
+        pack=pack.name,
+        id=folder.name,
+        folder=folder,
+        manifest=path,
+        title=title,
+        prompt=prompt,
+        limits=Limits(**{**pack.limits.model_dump(), **limits.model_dump(exclude_none=True)}),
+        seed=seed if seed.is_dir() else None,
+        hidden=hidden if hidden.is_dir() else None,
+        reference=reference if reference.is_dir() else None,
+        damaged=_damaged(references / f"{folder.name}{DAMAGED_SUFFIX}", reference, problems),
+        tags=(*pack.tags, *(tag for tag in tags if tag not in pack.tags)),
+        group=group,
+        protocol=pack.protocol,
+        check=check,
+        environment=pack.environment,
+    )
+
+
+def _prompt(manifest: Manifest, folder: Path, problems: Problems) -> str:
+    file = folder / PROMPT_FILE
+    inline = manifest.take_text("prompt").strip()
+    if "prompt" in manifest and file.exists():
+        manifest.problem("prompt", f"the prompt stands in {PROMPT_FILE}, too", "keep one of them")
+    if "prompt" not in manifest and not file.exists():
+        if manifest.sound:
+            problems.add(
+                f"case {folder.name!r} has no prompt",
+                manifest.path,
+                remedy=f"add `prompt`, or write {PROMPT_FILE} beside it",
+            )
+        return ""
+    prompt = inline if "prompt" in manifest else read_prose(file, problems)
+    if not prompt:
+        where = manifest.path if "prompt" in manifest else file
+        problems.add("the prompt is empty", where, manifest.line("prompt"), remedy="write it")
+    return prompt
+
+
+def _limits(table: Table) -> Limits:
+    found: dict[str, float | None] = {}
+    for key, described in Limits.model_fields.items():
+        whole = described.annotation == int | None
+        found[key] = table.take_number(key, whole=whole)
+    table.finish()
+    return Limits.model_validate(found)
+
+
+def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> CheckSpec:
+    """Read ``[check]``. A case may only set what the pack leaves to it: the seconds."""
+    seconds = table.take_number("seconds", whole=False)
+    mode, versions = default.mode, default.versions
+    if not for_case:
+        mode = table.take_choice("mode", CHECK_MODES, default.mode)
+        versions = table.take_texts("versions")
+    table.finish()
+    return CheckSpec(
+        mode=mode,
+        seconds=default.seconds if seconds is None else float(seconds),
+        least_trust=default.least_trust,
+        versions=versions,
+    )
+
+
+_PIN = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)==([A-Za-z0-9.!+_-]+)")
+
+
+def _environment(table: Table) -> EnvironmentSpec:
+    packages = table.take_texts("packages")
+    table.finish()
+    names: dict[str, str] = {}
+    for package in packages:
+        match = _PIN.fullmatch(package)
+        if match is None:
+            table.problem(
+                "packages", f"{package!r} is not a pin", "write name==version: the list is the lock"
+            )
+            continue
+        name = re.sub(r"[-_.]+", "-", match[1]).lower()
+        if name in names:
+            what = f"{package!r} pins what {names[name]!r} pins"
+            table.problem("packages", what, "keep one of them")
+        names[name] = package
+    return EnvironmentSpec(packages)
+
+
+def _damaged(folder: Path, reference: Path, problems: Problems) -> tuple[Damaged, ...]:
+    if not folder.is_dir():
+        return ()
+    if not reference.is_dir():
+        problems.add(
+            "damages a reference that does not exist", folder, remedy=f"write {reference} first"
+        )
+    variants: list[Damaged] = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        if not entry.is_dir() or entry.is_symlink():
+            problems.add(
+                "is not the folder of a damaged variant", entry, remedy="put it into one, or away"
+            )
+            continue
+        check_id("damaged variant", entry.name, entry, None, problems)
+        check_solution_folder(entry, problems)
+        if not (entry / DAMAGED_MANIFEST).is_file():
+            problems.add(
+                f"has no {DAMAGED_MANIFEST}",
+                entry,
+                remedy='write it: loses = ["NAME_OF_A_CHECK"]',
+            )
+            continue
+        manifest = Manifest(entry / DAMAGED_MANIFEST, problems)
+        loses = manifest.take_texts("loses")
+        if manifest.sound and not loses:
+            manifest.problem(
+                "loses",
+                "names no check that this variant loses",
+                'write loses = ["NAME_OF_A_CHECK"]',
+            )
+        manifest.take_text("notes")
+        manifest.finish()
+        variants.append(Damaged(entry.name, entry, loses))
+    return tuple(variants)
+
+
+def _check_names(cases: Iterable[Case], problems: Problems) -> None:
+    first: dict[str, Case] = {}
+    for case in cases:
+        other = first.setdefault(case.id.casefold(), case)
+        if other is not case:
+            problems.add(
+                f"the id {case.id!r} differs from {other.id!r} ({other.manifest}) only in case",
+                case.manifest,
+                remedy="rename one: some file systems cannot tell them apart",
+            )
+
+
+def _check_orphans(references: Path, cases: Iterable[Case], problems: Problems) -> None:
+    known = {case.id for case in cases}
+    if not references.is_dir():
+        return
+    for entry in sorted(references.iterdir()):
+        if not entry.is_dir() or entry.name[0] in "._":
+            continue
+        if entry.name.removesuffix(DAMAGED_SUFFIX) not in known:
+            problems.add(
+                "is the reference of no case of this pack",
+                entry,
+                remedy=f"name it after one of: {', '.join(sorted(known)) or 'none'}",
+            )
