@@ -1,0 +1,240 @@
+"""Read results: stream every line of every file into an ``Index``, and never change a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.records import SCHEMA, AttemptRecord, Outcome, Stage
+from pytest_modelbench.store.index import (
+    Damage,
+    Detail,
+    Digests,
+    Entry,
+    Index,
+    RunHeader,
+)
+from pytest_modelbench.store.layout import results_files
+
+
+def read(
+    root: Path,
+    packs: Collection[str] | None = None,
+    candidates: Collection[str] | None = None,
+    *,
+    details: bool = False,
+) -> Index:
+    """Index what is stored below ``root``, or that of some packs and candidates.
+
+    ``details`` fills ``Entry.detail``, for a report. What cannot be used stands in
+    ``Index.damages``, for the caller to show; everything else counts.
+
+    Raises:
+        StoreProblem: a line has a schema version that this program does not know.
+    """
+    index = Index()
+    reader = _Reader(index, details)
+    for path in results_files(root, packs, candidates):
+        reader.read(path)
+    return index
+
+
+class _Reader:
+    """Turn lines into entries. Strings and digests that many lines share are kept once."""
+
+    def __init__(self, index: Index, details: bool) -> None:
+        self._index = index
+        self._details = details
+        self._strings: dict[str, str] = {"": ""}
+        self._rewards: dict[float, float] = {}
+        self._digests: dict[tuple[str, str, str, str], Digests] = {}
+        self._failing: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+
+    def read(self, path: Path) -> None:
+        offset = 0
+        number = 0
+        loads = json.loads
+        take = self._take
+        with path.open("rb") as file:
+            for line in file:
+                number += 1
+                try:
+                    # pydantic is not asked: it would double the time. _take checks what it uses.
+                    raw = loads(line.decode())
+                    take(raw, path, offset, number)
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    if line.strip():
+                        self._damaged(path, number, line, error)
+                offset += len(line)
+
+    # Any: JSON that no model has checked; what is used of it is checked here, line by line.
+    def _take(self, raw: dict[str, Any], path: Path, offset: int, number: int) -> None:
+        if raw["schema"] != SCHEMA:
+            raise StoreProblem(
+                f"schema version {raw['schema']!r} is not known, this program reads {SCHEMA}",
+                path=path,
+                line=number,
+                remedy="upgrade pytest-modelbench, or move the file out of the results",
+            )
+        kind = raw["kind"]
+        if kind == "run":
+            self._index.add_header(_header(raw, path))
+            return
+        if kind == "attempt":
+            grades = ""
+        elif kind == "regrade":
+            grades = raw["grades"]
+        else:
+            raise ValueError(f"no kind {kind!r} is known")
+        get = raw.get
+        intern = self._intern
+        identity = raw["identity"]
+        parts = (
+            identity["task"],
+            identity["check"],
+            identity["candidate"],
+            identity.get("reference", ""),
+        )
+        digests = self._digests.get(parts)
+        if digests is None:
+            digests = self._digests[parts] = Digests(*(intern(part) for part in parts))
+        verdict: dict[str, Any] = get("verdict") or {}
+        reward: Any = None
+        stage: Stage | None = None
+        outcome = _OUTCOMES[raw["outcome"]]
+        if outcome is Outcome.FAULT:
+            fault = raw["fault"]
+            reason = fault["kind"]
+            stage = _STAGES[fault["stage"]]
+        else:
+            reward = verdict["reward"]
+            reason = verdict.get("reason", "")
+            if verdict["passed"] is not (outcome is Outcome.PASSED):
+                raise ValueError("outcome and verdict contradict each other")
+            if not 0 <= reward <= 1:
+                raise ValueError(f"the reward {reward} is not within 0 and 1")
+            reward = self._rewards.setdefault(reward, reward)
+        name, started, repeat = raw["id"], raw["started"], raw["repeat"]
+        seconds = raw["seconds"]
+        if not (
+            type(name) is str
+            and type(started) is str
+            and type(repeat) is int
+            and type(seconds) in (float, int)
+        ):
+            raise TypeError("id, started, repeat or seconds has the wrong type")
+        entry = Entry(
+            path,
+            offset,
+            name,
+            grades,
+            intern(raw["run"]),
+            intern(get("series", "")),
+            intern(get("note", "")),
+            intern(raw["pack"]),
+            intern(raw["case"]),
+            intern(raw["candidate"]),
+            repeat,
+            digests,
+            outcome,
+            reward,
+            intern(reason),
+            stage,
+            started,
+            seconds,
+            self._detail(raw, verdict) if self._details else None,
+        )
+        if not self._index.add(entry):
+            self._compare(entry, raw, number)
+
+    def _detail(self, raw: dict[str, Any], verdict: dict[str, Any]) -> Detail:
+        get = raw.get
+        failing: tuple[tuple[str, str], ...] = ()
+        if verdict and not verdict["passed"]:
+            failing = tuple(
+                [
+                    (c["name"], c.get("reason", ""))
+                    for c in verdict.get("checks", ())
+                    if not c["passed"]
+                ]
+            )
+            failing = self._failing.setdefault(failing, failing)
+        return Detail(
+            get("usage", _NOTHING),
+            get("counts", _NOTHING),
+            failing,
+            self._intern(verdict.get("trust", "trusted")),
+            self._intern(get("box", "")),
+            get("scripted", False) is True,
+            get("working"),
+            self._intern(get("served_model", "")),
+        )
+
+    def _intern(self, text: str) -> str:
+        return self._strings.setdefault(text, text)
+
+    def _compare(self, entry: Entry, raw: dict[str, Any], number: int) -> None:
+        """Say loudly when one id stands over two different tries; a copied line is none."""
+        first = self._index.find(entry.id)
+        assert first is not None  # add() has just found it
+        with first.path.open("rb") as file:
+            file.seek(first.offset)
+            stored = json.loads(file.readline())
+        if stored != raw:
+            self._index.damages.append(
+                Damage(
+                    entry.path,
+                    number,
+                    False,
+                    f"its id {entry.id} stands in {first.path} with other content, which counts",
+                )
+            )
+
+    def _damaged(self, path: Path, number: int, line: bytes, error: Exception) -> None:
+        if isinstance(error, json.JSONDecodeError):
+            torn = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+            what = "not a whole JSON line" if torn else f"not JSON at column {error.colno}"
+        elif isinstance(error, UnicodeDecodeError):
+            torn, what = False, "not UTF-8"
+        else:
+            torn, what = False, _what_is_wrong(line, error)
+        self._index.damages.append(Damage(path, number, torn, what))
+
+
+_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
+_STAGES = {str(stage): stage for stage in Stage}
+_NOTHING: dict[str, Any] = {}  # Any: as above
+
+
+# Any: JSON as above
+def _header(raw: dict[str, Any], path: Path) -> RunHeader:
+    grid = raw["grid"]
+    return RunHeader(
+        path=path,
+        run=raw["run"],
+        started=raw["started"],
+        pack=raw["pack"],
+        candidate=raw["candidate"],
+        note=raw.get("note", ""),
+        cases=tuple(grid["cases"]),
+        candidates=tuple(grid["candidates"]),
+        repeats=int(grid["repeats"]),
+        facts=raw.get("facts", {}),
+        versions=raw.get("versions", {}),
+        fresh={case: tuple(repeats) for case, repeats in raw.get("fresh", {}).items()},
+    )
+
+
+def _what_is_wrong(line: bytes, error: Exception) -> str:
+    """Return a sentence on a line of JSON that is no result: slow, exact, for few lines."""
+    from pydantic import ValidationError
+
+    try:
+        AttemptRecord.model_validate(json.loads(line))
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+    return f"no result: {error}" if not isinstance(error, KeyError) else f"no {error} in it"
