@@ -1,1 +1,1 @@
-"""worlds"""
+"""Worlds: seed repository, work tree, box, harvest."""

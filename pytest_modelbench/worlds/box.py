@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+WORK = "/work"
+"""Where a candidate finds its work tree, at every level that can mount."""
+
+REPOSITORY = "/work.git"
+"""Where the repository of the work tree is; beside it, so that relative links hold."""
+
+ENVIRONMENT = "/env"
+"""Where the virtual environment of ``[environment]`` is."""
+
+HOME = "/home/candidate"
+"""HOME in a box; scratch unless a mount takes the place."""
+
+TEMPORARY = "/tmp"
+"""TMPDIR in a box; scratch unless a mount takes the place."""
+
+INTERPRETER = str(
+    Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+)
+"""The interpreter below our own virtual environment; every box has it, at this same path."""
 
 
 @dataclass(frozen=True)
@@ -20,20 +41,31 @@ class Mount:
 
 @dataclass(frozen=True)
 class BoxSpec:
-    """What one box may reach: nothing but these mounts, a scratch HOME and TMPDIR, no network."""
+    """What one box may reach: nothing but these mounts, a scratch HOME and TMPDIR, no network.
+
+    A later mount lies over an earlier one. A writable source belongs to ``Box.owner``.
+    ``environment`` is added to the few variables of ``variables``; it is never the harness's own.
+    ``scratch_bytes`` bounds HOME and TMPDIR each; ``memory_bytes`` the address space of a process.
+    """
 
     mounts: tuple[Mount, ...] = ()
-    workdir: str = "/work"
+    workdir: str = WORK
     environment: Mapping[str, str] = field(default_factory=dict)
     scratch_bytes: int = 256 * 2**20
     file_bytes: int = 256 * 2**20
     memory_bytes: int | None = 4 * 2**30
     processes: int = 256
+    open_files: int = 1024
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command in a box ended. ``output`` is both streams, capped: its head and its tail."""
+    """How a command in a box ended. ``output`` is both streams, capped: its head and its tail.
+
+    Either ``status`` or ``signal`` is None; both are after a time-out. A box tells a signal as a
+    shell does (128 + n), so a command that *exits* with 129 to 192 is read as ended by a signal, at
+    every level. Where bytes were left out, a line between head and tail says how many.
+    """
 
     status: int | None
     signal: int | None
@@ -44,9 +76,14 @@ class Completed:
 
 
 class Box(Protocol):
-    """One isolation level of this machine."""
+    """One isolation level of this machine.
+
+    ``owner`` is the uid of the host that the command runs as and that writable mounts must belong
+    to; None where that is the harness's own. Trouble of the box itself is ``Fault("box", …)``.
+    """
 
     level: str
+    owner: int | None
 
     def run(
         self,
@@ -65,10 +102,45 @@ class Box(Protocol):
     ) -> subprocess.Popen[bytes]:
         """Start a command that is talked to by its stdin and stdout; stderr is drained to null.
 
-        The caller ends it with ``stop``. Call from a thread that lives as long as the box.
+        The caller ends it with ``stop``. Call from a thread that lives as long as the box: the
+        kernel ends the box with the *thread* that started it (PR_SET_PDEATHSIG), not with the
+        process.
         """
         ...
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
-        """End a started command and every descendant of it."""
+        """End a started command and every descendant of it; pipes are closed."""
         ...
+
+
+def variables(spec: BoxSpec) -> dict[str, str]:
+    """Return the whole environment of a command in a box, with the box's own paths."""
+    path = ["/usr/local/bin", "/usr/bin", "/bin"]
+    interpreter = str(Path(INTERPRETER).parent)
+    if interpreter not in path:
+        path.insert(0, interpreter)
+    if any(mount.target == ENVIRONMENT for mount in spec.mounts):
+        path.insert(0, f"{ENVIRONMENT}/bin")
+    return {
+        "PATH": ":".join(path),
+        "HOME": HOME,
+        "TMPDIR": TEMPORARY,
+        "USER": "candidate",
+        "LOGNAME": "candidate",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "TERM": "dumb",
+        # Byte code in the tree would be harvested, and could outlive the source it was made from.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **spec.environment,
+    }
+
+
+def ending(code: int) -> tuple[int | None, int | None]:
+    """Return ``(status, signal)`` of an exit code as shells and ``subprocess`` write it."""
+    if code < 0:
+        return None, -code
+    if 128 < code <= 192:
+        return None, code - 128
+    return code, None
