@@ -7,6 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.records import SCHEMA, AttemptRecord, Outcome, Stage
 from pytest_modelbench.store.index import (
@@ -56,15 +58,12 @@ class _Reader:
     def read(self, path: Path) -> None:
         offset = 0
         number = 0
-        loads = json.loads
         take = self._take
         with path.open("rb") as file:
             for line in file:
                 number += 1
                 try:
-                    # pydantic is not asked: it would double the time. _take checks what it uses.
-                    raw = loads(line.decode())
-                    take(raw, path, offset, number)
+                    take(_parsed(line), path, offset, number)
                 except (ValueError, TypeError, KeyError, AttributeError) as error:
                     if line.strip():
                         self._damaged(path, number, line, error)
@@ -202,6 +201,18 @@ class _Reader:
         else:
             torn, what = False, _what_is_wrong(line, error)
         self._index.damages.append(Damage(path, number, torn, what))
+
+
+def _parsed(line: bytes) -> Any:  # Any: JSON, checked by _take
+    """Parse a line as pydantic's parser does, twice as fast as the standard one.
+
+    No model is asked: that would cost more than all the rest. Half a surrogate pair (FR20), and
+    the place of an error, are left to the standard parser.
+    """
+    try:
+        return from_json(line)
+    except ValueError:
+        return json.loads(line.decode())
 
 
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
