@@ -25,7 +25,6 @@ ROUTING = {
     "order",
     "rpm",
     "stream_timeout",
-    "timeout",
     "tpm",
     "weight",
 }

@@ -24,6 +24,9 @@ class Tuning(Record):
     tool_choice: Literal["auto", "required"] | None = Field(
         default=None, description="sent only when declared: not every server takes it"
     )
+    tool_parser: Literal["hermes", "json"] | None = Field(
+        default=None, description="reads calls that this model's server leaves in the text"
+    )
     failure_limit: int = Field(
         default=10, gt=0, description="failed, unreadable and invented calls in a row"
     )

@@ -1,0 +1,58 @@
+"""What the agent loop says to a model: short and plain, since small models read it too."""
+
+from __future__ import annotations
+
+SYSTEM = """\
+You are a programmer. You work on a project in the folder /work by calling tools.
+- Look at the files before you change them.
+- Make the change in the files themselves; a change that you only describe is not made.
+- If there are tests, run them with: python -m pytest -q
+- Every reply must call a tool. Nobody reads your other text and nobody answers questions.
+- When the task is done, call finish."""
+
+PROSE = (
+    "Your reply had no tool call, so nothing was done. Do the next step by calling a tool. "
+    "If the task is done, call finish."
+)
+AS_TEXT = (
+    "You wrote a tool call as text, so it was not run. Make the call with the tool-calling "
+    "interface, not in the text of your reply."
+)
+ONLY_THOUGHT = (
+    "Your reply was empty after its reasoning. Do the next step by calling a tool. "
+    "If the task is done, call finish."
+)
+
+
+def unknown_tool(name: str, known: str) -> str:
+    """Say that a tool does not exist, and which do."""
+    return f"There is no tool named {name!r}. The tools are: {known}. Nothing was done."
+
+
+def unreadable(problem: str) -> str:
+    """Say that a call's arguments cannot be read, why and where."""
+    return (
+        f"The arguments of this call cannot be read: {problem}. Nothing was done. "
+        "Make the call again with arguments that are one JSON object."
+    )
+
+
+def trimmed(characters: int) -> str:
+    """Say that an old output is gone from the conversation."""
+    return f"[{characters} characters of old output removed to save room]"
+
+
+def clip(text: str, limit: int, total: int | None = None) -> str:
+    """Return a text of at most about ``limit`` characters: its head and its tail, and what was cut.
+
+    ``total`` is the length of the whole where ``text`` is itself only its head and tail.
+    """
+    whole = len(text) if total is None else max(total, len(text))
+    if whole <= limit:
+        return text
+    head = limit // 2
+    tail = limit - head
+    return (
+        f"{text[:head]}\n[... {whole - limit} of {whole} characters cut here: this is only the"
+        f" beginning and the end ...]\n{text[-tail:]}"
+    )
