@@ -1,0 +1,124 @@
+"""Turn packs into pytest items."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_modelbench.plan import Plan
+    from pytest_modelbench.records import Cell
+
+MANIFEST = "pack.toml"
+MARK = "modelbench"
+FIXTURE = "modelbench_cell"
+
+plan_key: pytest.StashKey[Plan] = pytest.StashKey()
+folders_key: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+"""Folder of a pack → its name."""
+
+
+def pack_above(path: Path) -> Path | None:
+    """Return the pack's folder that a path is or lies in, if any; the outermost one."""
+    found = None
+    for folder in (path, *path.parents):
+        if (folder / MANIFEST).is_file():
+            found = folder
+    return found
+
+
+class PackDir(pytest.Directory):
+    """A pack's folder: one module of cells, and nothing of what lies below is looked at."""
+
+    def collect(self) -> Iterable[pytest.Collector]:
+        """Yield the pack's module; nothing for a pack that this run does not try."""
+        folders = self.config.stash.get(folders_key, {})
+        if str(self.path) in folders:
+            yield PackModule.from_parent(self, path=self.path / MANIFEST)
+
+
+class PackModule(pytest.Module):
+    """The shipped suite under the path of the pack's manifest."""
+
+    def _getobj(self) -> object:
+        from pytest_modelbench import suite
+
+        return suite
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Yield an item a cell; each bears the mark ``modelbench`` and no outer time limit."""
+        self.add_marker(MARK)
+        if self.config.pluginmanager.hasplugin("timeout"):
+            # An attempt has limits of its own; an outer timer would turn a slow one into a fault.
+            self.add_marker(pytest.mark.timeout(0))
+        return super().collect()
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Give the shipped test one set of parameters a cell of its pack, in the plan's order."""
+    folder = str(metafunc.definition.path.parent)
+    name = metafunc.config.stash[folders_key][folder]
+    cells = [p.cell for p in metafunc.config.stash[plan_key] if p.cell.pack == name]
+    metafunc.parametrize(FIXTURE, cells, indirect=True, ids=[cell.id for cell in cells])
+
+
+def is_pack_test(metafunc: pytest.Metafunc) -> bool:
+    """Tell whether a function is the shipped suite's, not one of the user's."""
+    return isinstance(metafunc.definition.getparent(pytest.Module), PackModule)
+
+
+def cell_of(item: pytest.Item) -> Cell | None:
+    """Return the cell that an item tries; None for a project's own tests."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get(FIXTURE) if callspec is not None else None
+
+
+class Selection:
+    """Keep certificates with the cells that need them, whatever -k, -m and --lf leave."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._certifying = {p.cell for p in plan.certifying}
+        self._waiting = {
+            (p.cell.pack, p.cell.case)
+            for p in plan.grid
+            if p.action.value in ("run", "regrade") and not p.cell.certifies
+        }
+
+    # Outermost, so that certificate items are out of reach of -k, -m and --lf and come back after.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
+        """Take certificate items out, let others select, and put back what is needed."""
+        cells = {id(item): cell_of(item) for item in items}
+        certificates = [item for item in items if cells[id(item)] in self._certifying]
+        items[:] = [item for item in items if cells[id(item)] not in self._certifying]
+        result = yield
+        selected = {
+            (cell.pack, cell.case)
+            for item in items
+            if (cell := cell_of(item)) is not None and not cell.certifies
+        } & self._waiting
+        if selected and not certificates and self._certifying:
+            certificates = self._collected_again(items)
+        items[:0] = [
+            item
+            for item in certificates
+            if (cell := cell_of(item)) is not None and (cell.pack, cell.case) in selected
+        ]
+        return result
+
+    def _collected_again(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """Return the certificate items of packs of which a node id picked single items."""
+        modules = {
+            module: None
+            for item in items
+            if isinstance(module := item.getparent(pytest.Module), PackModule)
+        }
+        return [
+            item
+            for module in modules
+            for item in module.collect()
+            if isinstance(item, pytest.Item) and cell_of(item) in self._certifying
+        ]

@@ -1,0 +1,495 @@
+"""The one process that decides: dealing, replays, certificates, exit status, summary."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_modelbench import outcomes
+from pytest_modelbench.bench import Bench, node_id, node_path, read_bench
+from pytest_modelbench.board import Board
+from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
+from pytest_modelbench.errors import StoreProblem, UsageProblem
+from pytest_modelbench.gateway.config import GatewayConfig
+from pytest_modelbench.gateway.process import GatewayProcess
+from pytest_modelbench.plan import Action, Planned, judge_certificate
+from pytest_modelbench.records import AttemptRecord, Cell, FaultRecord, Outcome, Stage
+from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn
+from pytest_modelbench.settings import new_run_id, run_root, utc_now
+from pytest_modelbench.store.lock import RunLock
+from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
+from pytest_modelbench.worker import Orders, Worker, remember_faulted
+from pytest_modelbench.worlds.levels import choose
+from pytest_modelbench.worlds.world import sweep
+
+controller_key: pytest.StashKey[Controller] = pytest.StashKey()
+
+
+def take_charge(config: pytest.Config) -> None:
+    """Read everything, plan, and register what this run needs; UsageError for bad input."""
+    _refuse_what_cannot_work(config)
+    try:
+        bench = read_bench(config)
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from problem
+    except StoreProblem as problem:
+        raise pytest.UsageError(str(problem)) from problem
+    if bench is None:
+        return
+    config.args[:] = bench.args
+    config.stash[plan_key] = bench.plan
+    controller = Controller(config, bench)
+    remember_faulted(config, controller.folders, controller.faulted)
+    config.stash[folders_key] = controller.folders
+    config.stash[controller_key] = controller
+    config.pluginmanager.register(controller, "modelbench-controller")
+    config.pluginmanager.register(Selection(bench.plan), "modelbench-selection")
+
+
+def _refuse_what_cannot_work(config: pytest.Config) -> None:
+    if config.getoption("reruns", 0):
+        raise pytest.UsageError(
+            "--reruns would run a candidate again until it passes; faults have "
+            "--modelbench-fault-retries, and --modelbench-repeats measures chance"
+        )
+    dist = config.getoption("dist", "no")
+    if dist not in ("no", "load", "worksteal"):
+        raise pytest.UsageError(
+            f"--dist {dist} cannot deal cells: use --dist load (the default of -n) or worksteal"
+        )
+
+
+class Controller:
+    """One run, as its controlling process sees it."""
+
+    def __init__(self, config: pytest.Config, bench: Bench) -> None:
+        self.config = config
+        self.bench = bench
+        self.settings = bench.settings
+        self.folder = run_root() / self.settings.run
+        self.board = Board(self.folder)
+        self.gateway: GatewayProcess | None = None
+        self.lock: RunLock | None = None
+        self.writer: Writer | None = None
+        self.planned = {p.cell: p for p in bench.plan}
+        certifying = {p.cell for p in bench.plan.certifying}
+        manifests = {p.name: node_path(config.rootpath, p.manifest) for p in bench.packs}
+        self.nodeids = {node_id(manifests[p.cell.pack], p.cell): p.cell for p in bench.plan}
+        self.folders = {str(pack.folder): pack.name for pack in bench.packs}
+        self.faulted = tuple(
+            nodeid
+            for nodeid, cell in self.nodeids.items()
+            if self.settings.last_failed and cell not in certifying
+        )
+        self.without_verdict: dict[Cell, str] = {}
+        self.attempts: dict[Cell, outcomes.Facts] = {}
+        self._reported: set[str] = set()
+        self._certifying: dict[
+            tuple[str, str], dict[Cell, tuple[bool | None, Sequence[str]] | None]
+        ]
+        self._certifying = {}
+        self._measuring = False
+        self._old_sigterm: Any = None  # Any: as signal.signal returns it
+        for planned in bench.plan.certifying:
+            key = (planned.cell.pack, planned.cell.case)
+            self._certifying.setdefault(key, {})[planned.cell] = None
+        for (pack, case), certificate in bench.plan.certificates.items():
+            if certificate.ok is False:
+                self.board.uncertified[f"{pack}/{case}"] = certificate.why
+
+    # -- start and end ---------------------------------------------------------------------------
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what the grid is and how much of it is there."""
+        from pytest_modelbench.heartbeat import header
+
+        return header(self.bench)
+
+    # First, so that what workers need stands before xdist starts them.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Take the results folder, sweep what dead runs left, start the gateway."""
+        if self.config.option.collectonly or self.config.getoption("modelbench_plan"):
+            return
+        results = Path(self.settings.results)
+        try:
+            choose(self.settings.isolation)
+            self.lock = RunLock.take(
+                results, self.settings.run, self.settings.started, say=self._say
+            )
+        except (UsageProblem, StoreProblem) as problem:
+            raise pytest.UsageError(str(problem)) from problem
+        self._measuring = True
+        self._catch_sigterm()
+        sweep(run_root())
+        self.folder.mkdir(parents=True, mode=0o755, exist_ok=True)
+        self.board.write()
+        self.writer = Writer(results, self.run_info())
+        if self.settings.fresh:
+            for pack, candidate in {(p.cell.pack, p.cell.candidate) for p in self.bench.plan.grid}:
+                self.writer.declare(pack, candidate)
+        self._start_gateway()
+        if not self.config.pluginmanager.hasplugin("dsession"):
+            worker = Worker(self.config, self.orders())
+            self.config.pluginmanager.register(worker, "modelbench-worker")
+
+    def run_info(self) -> RunInfo:
+        """Return what the head of each results file of this run says."""
+        plan = self.bench.plan
+        return RunInfo(
+            run=self.settings.run,
+            started=self.settings.started,
+            note=self.settings.note,
+            grid=Grid(
+                cases={
+                    pack.name: tuple(
+                        dict.fromkeys(p.cell.case for p in plan.grid if p.cell.pack == pack.name)
+                    )
+                    for pack in self.bench.packs
+                },
+                candidates=self.settings.models,
+                repeats=self.settings.repeats,
+            ),
+            candidates={c.name: facts(c) for c in self.bench.candidates},
+            versions=versions(),
+            fresh=tuple(p.cell for p in plan.grid) if self.settings.fresh else (),
+        )
+
+    def _start_gateway(self) -> None:
+        called = {p.cell.candidate for p in self.bench.plan.grid if p.action is Action.RUN}
+        if not any(c.calls_model and c.name in called for c in self.bench.candidates):
+            return
+        self.gateway = GatewayProcess.start(
+            GatewayConfig(
+                candidates=self.bench.candidates,
+                servers=tuple(self.bench.registry.servers.values()),
+            )
+        )
+
+    def orders(self) -> Orders:
+        """Return what a worker is told."""
+        return Orders(
+            settings=self.settings,
+            plan=self.bench.plan,
+            args=tuple(self.config.args),
+            folders=self.folders,
+            candidates=self.bench.candidates,
+            run_info=self.run_info(),
+            folder=str(self.folder),
+            gateway=("", "") if self.gateway is None else self.gateway.address,
+            faulted=self.faulted,
+            controller=os.getpid(),
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:  # Any: xdist's WorkerController
+        """Hand settings and plan to a worker, and to one that replaces it."""
+        node.workerinput["modelbench"] = self.orders().to_payload()
+
+    def pytest_unconfigure(self) -> None:
+        """Leave nothing behind: gateway, folder, lock, handler."""
+        if self.gateway is not None:
+            self.gateway.close()
+        if self.writer is not None:
+            self.writer.close()
+        if self._measuring:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.lock is not None:
+            self.lock.release()
+        if self._old_sigterm is not None:
+            signal.signal(signal.SIGTERM, self._old_sigterm)
+            self._old_sigterm = None
+
+    def _catch_sigterm(self) -> None:
+        """Make SIGTERM stop a run as Ctrl-C does, with summary and without orphans."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def interrupt(number: int, frame: object) -> None:
+            raise KeyboardInterrupt(f"signal {signal.Signals(number).name}")
+
+        self._old_sigterm = signal.signal(signal.SIGTERM, interrupt)
+
+    def _say(self, line: str) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"modelbench {line}")
+
+    # -- dealing ---------------------------------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Any:
+        """Deal items in the plan's order; Any: structurally xdist's Scheduling."""
+        from xdist.workermanage import parse_tx_spec_config
+
+        return CellScheduling(
+            len(parse_tx_spec_config(config)),
+            make_dealer=self._dealer,
+            reported=lambda nodeid: nodeid in self._reported,
+            on_refused=self._refuse,
+            on_start=self._replay_all,
+        )
+
+    def _dealer(self, collection: Sequence[str]) -> Dealer:
+        cells = {i: self.nodeids[n] for i, n in enumerate(collection) if n in self.nodeids}
+        ranks = {p.cell: rank for rank, p in enumerate(self.bench.plan)}
+        todo = [
+            i
+            for i in range(len(collection))
+            if i not in cells or self.planned[cells[i]].action in (Action.RUN, Action.REGRADE)
+        ]
+        turns = self.turns()
+        servers: dict[str, list[str]] = {}
+        for name, turn in turns.items():
+            if turn.group and turn.group not in servers.setdefault(turn.server, []):
+                servers[turn.server].append(turn.group)
+
+        def rank(index: int) -> tuple[int, int, int]:
+            cell = cells.get(index)
+            if cell is None:
+                return (1, 0, index)
+            turn = turns.get(cell.candidate, Turn())
+            position = servers[turn.server].index(turn.group) if turn.group else 0
+            return (0 if cell in self._certifying_cells() else 1, position, ranks[cell])
+
+        return Dealer(
+            sorted(todo, key=rank),
+            cells,
+            turns=turns,
+            open_certificates=lambda key: key in self._certifying,
+            refuse=self.board.refusal,
+        )
+
+    def _certifying_cells(self) -> set[Cell]:
+        return {p.cell for p in self.bench.plan.certifying}
+
+    def turns(self) -> dict[str, Turn]:
+        """Return which server each candidate needs, with its room and its group."""
+        registry = self.bench.registry
+        groups = {
+            name: (server, "+".join(names))
+            for server, models in registry.taking_turns(self.bench.candidates).items()
+            for names in models
+            for name in names
+        }
+        turns = {}
+        for candidate in self.bench.candidates:
+            server = registry.server_of(candidate) if candidate.calls_model else ""
+            declared = registry.servers.get(server)
+            turns[candidate.name] = Turn(
+                server=server,
+                room=declared.concurrency if declared is not None else None,
+                group=groups.get(candidate.name, ("", ""))[1],
+            )
+        return turns
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> object:
+        """Without xdist: report what is stored, then let pytest run the rest."""
+        if self.config.getoption("modelbench_plan"):
+            from pytest_modelbench.heartbeat import plan_lines
+
+            self._print_plan(session, plan_lines)
+            return True
+        if session.config.pluginmanager.hasplugin("dsession") or self.config.option.collectonly:
+            return None
+        self._replay_all([item.nodeid for item in session.items])
+        session.items[:] = [
+            item
+            for item in session.items
+            if (cell := cell_of(item)) is None
+            or self.planned[cell].action in (Action.RUN, Action.REGRADE)
+        ]
+        return None
+
+    def _print_plan(
+        self, session: pytest.Session, plan_lines: Callable[[Bench, set[Cell]], list[str]]
+    ) -> None:
+        cells = {cell for item in session.items if (cell := cell_of(item)) is not None}
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in plan_lines(self.bench, cells):
+                reporter.write_line(line)
+
+    def _replay_all(self, collection: Sequence[str]) -> None:
+        """Report every stored cell among the selected ones; called once, before any item."""
+        for nodeid in collection:
+            cell = self.nodeids.get(nodeid)
+            if cell is not None and self.planned[cell].action in (Action.REPLAY, Action.OLD):
+                self._replay(nodeid, self.planned[cell])
+
+    def _replay(self, nodeid: str, planned: Planned) -> None:
+        entry = self.bench.index.find(planned.stored)
+        if entry is None:
+            raise RuntimeError(f"attempt {planned.stored} is planned and not in the index")
+        if planned.action is Action.OLD:
+            self._refuse(nodeid, planned.why)
+            return
+        found = (
+            outcomes.facts_of(self.bench.index.record(entry), replayed=True)
+            if planned.cell.certifies
+            else outcomes.replayed_facts(entry)
+        )
+        wrong = outcomes.wrong_for_certificate(planned.cell, found)
+        if (
+            not wrong
+            and not entry.passed
+            and self.settings.fail_unsolved
+            and not planned.cell.certifies
+        ):
+            wrong = f"unsolved ({entry.reason})"
+        report = outcomes.synthetic_report(
+            nodeid, "failed" if wrong else "passed", duration=entry.seconds, longrepr=wrong or None
+        )
+        outcomes.attach(report, found)
+        self._send(report)
+
+    def _refuse(self, nodeid: str, why: str) -> None:
+        """Report a selected cell that will not run as skipped, with the reason."""
+        cell = self.nodeids[nodeid]
+        self.without_verdict[cell] = why
+        path = nodeid.partition("::")[0]
+        self._send(
+            outcomes.synthetic_report(nodeid, "skipped", longrepr=(path, 0, f"Skipped: {why}"))
+        )
+
+    def _send(self, report: pytest.TestReport) -> None:
+        hook = self.config.hook
+        hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
+        hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
+
+    # -- what comes back -------------------------------------------------------------------------
+
+    # First, so that certificates and stops are decided before anything more is dealt.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take up the outcome of a cell: certificates, stopped candidates, missing verdicts."""
+        self._reported.add(report.nodeid)
+        cell = self.nodeids.get(report.nodeid)
+        if cell is None:
+            return
+        found = outcomes.facts(report)
+        if report.skipped and found is None:
+            self.without_verdict.setdefault(cell, _reason_of_skip(report))
+        if found is None:
+            if report.failed:
+                self._certify(cell, None)
+            return
+        self.attempts[cell] = found
+        if found["permanent"]:
+            self.board.stopped.setdefault(cell.candidate, found["fault"])
+            self.board.write()
+        if found["outcome"] == Outcome.FAULT.value:
+            self._certify(cell, None)
+        elif report.when == "call":
+            self._certify(cell, (found["outcome"] == Outcome.PASSED.value, found["lost"]))
+
+    def _certify(self, cell: Cell, result: tuple[bool, Sequence[str]] | None) -> None:
+        """Note an attempt of a certificate; with the last one, decide about its case."""
+        key = (cell.pack, cell.case)
+        pending = self._certifying.get(key)
+        if pending is None or cell not in pending:
+            return
+        pending[cell] = result if result is not None else (None, ())
+        outcomes_so_far = {c: r for c, r in pending.items() if r is not None}
+        if len(outcomes_so_far) < len(pending):
+            return
+        del self._certifying[key]
+        judged = judge_certificate(outcomes_so_far, self.bench.plan.damaged)
+        if not judged.ok:
+            self.board.uncertified[f"{cell.pack}/{cell.case}"] = judged.why
+        if self._measuring:
+            self.board.write()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(
+        self,
+        crashitem: str,
+        report: pytest.TestReport,
+        sched: object,
+    ) -> None:
+        """Store a fault for the cell at which a worker died, unless its verdict is stored."""
+        cell = self.nodeids.get(crashitem)
+        if cell is None or self.writer is None:
+            return
+        planned = self.planned[cell]
+        newest = read(Path(self.settings.results), packs=[cell.pack])
+        mine = [e for e in newest.history(cell) if e.run == self.settings.run]
+        if mine and not mine[-1].is_fault:
+            record = newest.record(mine[-1])
+            report.outcome = "passed"
+            report.longrepr = None
+            report.when = "call"
+        else:
+            record = AttemptRecord(
+                id=new_run_id() + new_run_id(),
+                run=self.settings.run,
+                series=planned.series,
+                pack=cell.pack,
+                case=cell.case,
+                candidate=cell.candidate,
+                repeat=cell.repeat,
+                tries=len(mine) + 1,
+                identity=planned.identity,
+                outcome=Outcome.FAULT,
+                fault=FaultRecord(
+                    kind="worker-crash",
+                    stage=Stage.WORK,
+                    text="the worker process died while it was at this cell",
+                ),
+                started=utc_now(),
+                seconds=0.0,
+                note=self.settings.note,
+            )
+            self.writer.append(record)
+        outcomes.attach(report, outcomes.facts_of(record))
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:  # Any: as pytest's hook
+        """Give verdicts, faults and certificates letters and words of their own."""
+        return outcomes.teststatus(report)
+
+    # First, so that the summary and xdist's end see the status.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Turn OK into 1 where a selected cell has no verdict or a case is broken."""
+        if self.config.option.collectonly or self.config.getoption("modelbench_plan"):
+            if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.bench.plan.grid:
+                session.exitstatus = pytest.ExitCode.OK
+            return
+        if session.exitstatus == pytest.ExitCode.OK and self.without_verdict:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # Any: pytest's is private
+        """Print the report, built from the store alone."""
+        if not self._measuring:
+            return
+        from pytest_modelbench.summary import print_summary
+
+        print_summary(self, terminalreporter)
+
+
+def _reason_of_skip(report: pytest.TestReport) -> str:
+    longrepr = report.longrepr
+    return str(longrepr[2]).removeprefix("Skipped: ") if isinstance(longrepr, tuple) else ""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run records."""
+    found = {"python": platform.python_version()}
+    for name in ("pytest-modelbench", "litellm", "pytest"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,128 @@
+"""Between attempts and pytest's reports: what a verdict, a fault and a replay look like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_modelbench.records import AttemptRecord, Cell
+    from pytest_modelbench.store.index import Entry
+
+Facts = dict[str, Any]  # Any: builtins only, since execnet carries nothing else
+
+UNSOLVED, CERTIFIED = "unsolved", "certified"
+
+
+def facts_of(record: AttemptRecord, *, certifies: bool = False, replayed: bool = False) -> Facts:
+    """Return what a report says of an attempt, in builtin types."""
+    verdict, fault = record.verdict, record.fault
+    return {
+        "cell": list(record.cell),
+        "attempt": record.id,
+        "outcome": record.outcome.value,
+        "lost": [c.name for c in verdict.checks if not c.passed] if verdict else [],
+        "reason": verdict.reason if verdict else "",
+        "fault": fault.kind if fault else "",
+        "permanent": bool(fault and fault.permanent),
+        "fault_text": fault.text if fault else "",
+        "certifies": certifies,
+        "replayed": replayed,
+        "list_usd": sum(u.list_usd or 0.0 for u in record.usage.values()) if record.usage else 0.0,
+    }
+
+
+def replayed_facts(entry: Entry) -> Facts:
+    """Return what a report says of a stored verdict, from the index alone."""
+    return {
+        "cell": list(entry.cell),
+        "attempt": entry.id,
+        "outcome": entry.outcome.value,
+        "lost": [],
+        "reason": entry.reason,
+        "fault": "",
+        "permanent": False,
+        "fault_text": "",
+        "certifies": False,
+        "replayed": True,
+        "list_usd": 0.0,
+    }
+
+
+def attach(report: pytest.TestReport, facts: Facts) -> None:
+    """Put facts on a report, for the controller, and as properties, for JUnit."""
+    report.modelbench = facts  # type: ignore[attr-defined]  # reports carry plugins' attributes
+    report.user_properties += [
+        ("modelbench_outcome", facts["outcome"]),
+        ("modelbench_attempt", facts["attempt"]),
+    ]
+    if facts["reason"]:
+        report.user_properties.append(("modelbench_reason", facts["reason"]))
+    if facts["lost"]:
+        report.user_properties.append(("modelbench_lost", " ".join(facts["lost"])))
+
+
+def facts(report: object) -> Facts | None:
+    """Return the facts that a report carries, None for a project's own tests."""
+    return getattr(report, "modelbench", None)
+
+
+def teststatus(
+    report: pytest.TestReport,
+) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+    """Return category, letter and word of a cell's report; None leaves it to pytest."""
+    found = facts(report)
+    if found is None:
+        return None
+    stored = " (stored)" if found["replayed"] else ""
+    if report.failed and found["outcome"] == "fault":
+        return "error", "E", ("FAULT", {"red": True})
+    if not report.passed or report.when != "call":
+        return None
+    if found["certifies"]:
+        return CERTIFIED, "c", f"CERTIFIED{stored}"
+    if found["outcome"] == "unsolved":
+        return UNSOLVED, "u", (f"UNSOLVED{stored}", {"yellow": True})
+    return ("passed", ".", f"PASSED{stored}") if stored else None
+
+
+def synthetic_report(
+    nodeid: str,
+    outcome: str,
+    *,
+    duration: float = 0.0,
+    longrepr: Any = None,  # Any: as pytest's
+) -> pytest.TestReport:
+    """Return a report of a cell that no worker ran in this session."""
+    path, _, name = nodeid.partition("::")
+    return pytest.TestReport(
+        nodeid=nodeid,
+        location=(path, None, name),
+        keywords={},
+        outcome=outcome,  # type: ignore[arg-type]  # passed, failed or skipped
+        longrepr=longrepr,
+        when="call" if outcome != "skipped" else "setup",
+        duration=duration,
+    )
+
+
+def wrong_for_certificate(cell: Cell, found: Facts, loses: Sequence[str] | None = None) -> str:
+    """Return why an attempt is not what a sound case's must be; empty where all is well.
+
+    A reference passes, the untouched seed does not, a damaged variant loses what it names. Other
+    candidates may end either way.
+    """
+    passed = found["outcome"] == "passed"
+    if cell.candidate == "reference" and not passed:
+        lost = ", ".join(found["lost"]) or found["reason"] or "no check passed"
+        return f"the reference does not pass: {lost}"
+    if cell.candidate == "seed" and passed:
+        return "the untouched seed passes: the check cannot tell work from no work"
+    if loses is not None and set(loses) != set(found["lost"]):
+        return (
+            f"damaged variant {cell.variant} should lose {', '.join(sorted(loses))} "
+            f"and loses {', '.join(sorted(found['lost'])) or 'nothing'}"
+        )
+    return ""

@@ -1,0 +1,304 @@
+"""The grid, what is to be done for each of its cells, and why."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pytest_modelbench.packs.model import Case, Pack
+from pytest_modelbench.records import REFERENCE, SEED, AttemptRecord, Candidate, Cell, Identity
+from pytest_modelbench.store.index import Entry, Index, Kind
+
+CERTIFYING_REPEATS = 3
+"""How often reference and seed are tried where a check runs code: flaky checks show here."""
+
+
+class Action(StrEnum):
+    """What happens to a cell in this run."""
+
+    REPLAY = "replay"
+    RUN = "run"
+    REGRADE = "regrade"
+    OLD = "old"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One cell of the plan. ``stored`` is the id of the attempt to replay or to grade again."""
+
+    cell: Cell
+    action: Action
+    why: str
+    identity: Identity
+    stored: str = ""
+    series: str = ""
+    faulted: bool = False
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether a case is proven sound. ``ok`` is None while attempts of it are missing."""
+
+    ok: bool | None
+    why: str
+    missing: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every cell of the grid and, before them, the certificate cells that are missing.
+
+    ``certifying`` are dealt before the first cell of their case and are no part of the grid.
+    """
+
+    certifying: tuple[Planned, ...]
+    grid: tuple[Planned, ...]
+    certificates: Mapping[tuple[str, str], Certificate] = field(default_factory=dict)
+    damaged: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Planned]:
+        yield from self.certifying
+        yield from self.grid
+
+    def to_json(self) -> str:
+        """Return the form that travels to workers: what is replayed carries no identity."""
+        damaged = [[*cell, loses] for cell, loses in self.damaged.items()]
+        rows = [[_row(p) for p in self.certifying], [_row(p) for p in self.grid], damaged]
+        return json.dumps(rows, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read ``to_json``'s form back; certificates stay with the controller."""
+        certifying, grid, damaged = json.loads(text)
+        return cls(
+            tuple(map(_planned, certifying)),
+            tuple(map(_planned, grid)),
+            damaged={Cell(*cell): tuple(loses) for *cell, loses in damaged},
+        )
+
+
+def _row(p: Planned) -> list[object]:
+    identity = (
+        []
+        if p.action is Action.REPLAY
+        else [p.identity.task, p.identity.check, p.identity.candidate, p.identity.reference]
+    )
+    return [*p.cell, p.action.value, p.why, identity, p.stored, p.series, p.faulted]
+
+
+def _planned(row: list) -> Planned:  # type: ignore[type-arg]  # JSON made by _row
+    pack, case, candidate, repeat, action, why, identity, stored, series, faulted = row
+    task, check, of_candidate, reference = identity or ("", "", "", "")
+    return Planned(
+        Cell(pack, case, candidate, repeat),
+        Action(action),
+        why,
+        Identity(task=task, check=check, candidate=of_candidate, reference=reference),
+        stored,
+        series,
+        faulted,
+    )
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a plan is made from. ``identify`` gives today's identity of a case for a candidate."""
+
+    packs: Sequence[Pack]
+    cases: Mapping[str, Sequence[Case]]
+    candidates: Sequence[Candidate]
+    repeats: int
+    index: Index
+    identify: Callable[[Case, Candidate], Identity]
+    built_in: Callable[[str], Candidate]
+    has_evidence: Callable[[AttemptRecord], bool]
+    fresh_series: str = ""
+    rerun_stale: bool = False
+    faults_only: bool = False
+
+
+def make_plan(inputs: Inputs) -> Plan:
+    """Decide for each cell of the grid: replay, regrade, run, or keep as old; and certify."""
+    grid: list[Planned] = []
+    certificates: dict[tuple[str, str], Certificate] = {}
+    certifying: list[Planned] = []
+    damaged: dict[Cell, tuple[str, ...]] = {}
+    for pack in inputs.packs:
+        for case in inputs.cases[pack.name]:
+            for variant in case.damaged:
+                damaged[Cell(pack.name, case.id, f"{REFERENCE}+{variant.name}", 1)] = variant.loses
+    for repeat in range(1, inputs.repeats + 1):
+        for pack in inputs.packs:
+            for case in inputs.cases[pack.name]:
+                for candidate in inputs.candidates:
+                    cell = Cell(pack.name, case.id, candidate.name, repeat)
+                    planned = plan_cell(cell, inputs.identify(case, candidate), inputs)
+                    if not inputs.faults_only or inputs.index.is_faulted(cell):
+                        grid.append(planned)
+    in_grid = {p.cell for p in grid}
+    scored = {(p.cell.pack, p.cell.case) for p in grid if not p.cell.certifies}
+    for pack in inputs.packs:
+        for case in inputs.cases[pack.name]:
+            if (pack.name, case.id) not in scored:
+                continue
+            certificate, missing = _certify(case, inputs)
+            certificates[pack.name, case.id] = certificate
+            certifying += [p for p in missing if p.cell not in in_grid]
+    return Plan(tuple(certifying), tuple(_in_order(grid, inputs.index)), certificates, damaged)
+
+
+def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
+    """Decide for one cell, by what is stored of it at today's identity."""
+    if inputs.fresh_series:
+        return Planned(cell, Action.RUN, "afresh, as asked", identity, series=inputs.fresh_series)
+    series = inputs.index.series(cell)
+    standing = inputs.index.standing(cell, identity)
+    entry, attempt = standing.entry, standing.attempt
+
+    def planned(action: Action, why: str, *, of: Entry | None = None) -> Planned:
+        return Planned(
+            cell,
+            action,
+            why,
+            identity,
+            stored=of.id if of is not None else "",
+            series=series,
+            faulted=standing.is_fault,
+        )
+
+    if standing.kind is Kind.VERDICT:
+        return planned(Action.REPLAY, "verdict stored", of=entry)
+    if entry is None or standing.kind is Kind.NONE:
+        return planned(Action.RUN, "no attempt yet")
+    if standing.kind is Kind.FAULT_WORK:
+        return planned(Action.RUN, f"its attempts ended in faults, the last in {entry.reason}")
+    if standing.kind is Kind.OTHER_TASK:
+        changed = " and ".join(f"the {part}" for part in standing.changed)
+        return planned(Action.RUN, f"{changed} changed")
+    graded = standing.kind is Kind.FAULT_GRADE
+    why = f"grading ended in a fault ({entry.reason})" if graded else "the check changed"
+    if attempt is not None and inputs.has_evidence(inputs.index.record(attempt)):
+        return planned(Action.REGRADE, why, of=attempt)
+    if graded or inputs.rerun_stale:
+        return planned(Action.RUN, f"{why} and the evidence is gone")
+    return planned(
+        Action.OLD, f"{why} and the evidence is gone: --modelbench-rerun-stale runs it", of=entry
+    )
+
+
+def certificate_cells(case: Case) -> tuple[Cell, ...]:
+    """Return the attempts that certify a case: reference, seed, and each damaged variant."""
+    repeats = CERTIFYING_REPEATS if case.check.mode in ("separate", "in-process") else 1
+    return (
+        *(Cell(case.pack, case.id, REFERENCE, n) for n in range(1, repeats + 1)),
+        *(Cell(case.pack, case.id, SEED, n) for n in range(1, repeats + 1)),
+        *(Cell(case.pack, case.id, f"{REFERENCE}+{d.name}", 1) for d in case.damaged),
+    )
+
+
+def judge_certificate(
+    outcomes: Mapping[Cell, tuple[bool | None, Sequence[str]]],
+    damaged: Mapping[Cell, Sequence[str]],
+) -> Certificate:
+    """Decide from the attempts of a certificate: (passed or None for a fault, checks lost) a cell.
+
+    The first reason found is given, reference before seed before variants.
+    """
+    order = {REFERENCE: 0, SEED: 1}
+    for cell in sorted(outcomes, key=lambda c: (order.get(c.candidate, 2), c.candidate, c.repeat)):
+        passed, lost = outcomes[cell]
+        if passed is None:
+            return Certificate(False, f"its {_name(cell)} attempt ended in a fault")
+        if cell.candidate == REFERENCE and not passed:
+            detail = ", ".join(lost) or "no check passed"
+            return Certificate(False, f"the reference fails: {detail}")
+        if cell.candidate == SEED and passed:
+            return Certificate(False, "the untouched seed passes")
+        if cell.variant is not None:
+            expected = set(damaged.get(cell, ()))
+            if set(lost) != expected:
+                return Certificate(
+                    False,
+                    f"damaged variant {cell.variant} should lose {_list(expected)} "
+                    f"and loses {_list(lost)}",
+                )
+    return Certificate(True, "")
+
+
+def _name(cell: Cell) -> str:
+    return f"damaged variant {cell.variant}" if cell.variant else cell.candidate
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
+
+
+def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
+    """Return a case's certificate as the store has it, and what is missing of it."""
+    known: dict[Cell, tuple[bool | None, Sequence[str]]] = {}
+    missing: list[Planned] = []
+    damaged = {}
+    for cell in certificate_cells(case):
+        if cell.variant is not None:
+            damaged[cell] = next(d.loses for d in case.damaged if d.name == cell.variant)
+        identity = inputs.identify(case, inputs.built_in(cell.candidate))
+        planned = plan_cell(cell, identity, _without_fresh(inputs))
+        if planned.action is Action.REPLAY:
+            verdict = _stored(planned.stored, inputs.index).verdict
+            lost = [c.name for c in verdict.checks if not c.passed] if verdict else []
+            known[cell] = (verdict is not None and verdict.passed, lost)
+        else:
+            missing.append(planned)
+    judged = judge_certificate(known, damaged)
+    if judged.ok is False:
+        return judged, []
+    if missing:
+        return Certificate(None, "", tuple(p.cell for p in missing)), missing
+    return judged, []
+
+
+def _stored(attempt_id: str, index: Index) -> AttemptRecord:
+    entry = index.find(attempt_id)
+    if entry is None:
+        raise RuntimeError(f"attempt {attempt_id} is planned and not in the index")
+    return index.record(entry)
+
+
+def _without_fresh(inputs: Inputs) -> Inputs:
+    return replace(inputs, fresh_series="", rerun_stale=True, faults_only=False)
+
+
+def _in_order(grid: list[Planned], index: Index) -> list[Planned]:
+    """Order cells for dealing: long ones paired with short ones by their stored durations.
+
+    A worker holds two items, so the longest is bound to the shortest, and so on. Without any
+    stored duration the order of the grid stands: candidates interleaved, case by case.
+    """
+    todo = [p for p in grid if p.action in (Action.RUN, Action.REGRADE)]
+    rest = [p for p in grid if p.action not in (Action.RUN, Action.REGRADE)]
+    if not todo:
+        return rest
+    by_case: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    by_candidate: dict[str, list[float]] = defaultdict(list)
+    for entry in index.entries():
+        if not entry.is_fault and not entry.grades:
+            by_case[entry.pack, entry.case, entry.candidate].append(entry.seconds)
+            by_candidate[entry.candidate].append(entry.seconds)
+    candidate_median = {name: statistics.median(values) for name, values in by_candidate.items()}
+    if not any(p.cell.candidate in candidate_median for p in todo):
+        return rest + todo
+    fallback = statistics.median(candidate_median.values())
+
+    def expected(p: Planned) -> float:
+        own = by_case.get((p.cell.pack, p.cell.case, p.cell.candidate))
+        return statistics.median(own) if own else candidate_median.get(p.cell.candidate, fallback)
+
+    longest_first = sorted(todo, key=expected, reverse=True)
+    half = (len(longest_first) + 1) // 2
+    long, short = longest_first[:half], longest_first[half:][::-1]
+    paired = [p for i, p in enumerate(long) for p in (p, *short[i : i + 1])]
+    return rest + paired

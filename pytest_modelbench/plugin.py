@@ -1,0 +1,163 @@
+"""The entry point: options, and nothing else until a run has packs to try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_modelbench import fixtures
+from pytest_modelbench.collection import MANIFEST, PackDir, is_pack_test, pack_above, parametrize
+
+MODELS_INI = "modelbench_models"
+CASES_INI = "modelbench_cases"
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ValueError("name at least one candidate")
+    return names
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("must be 1 or more")
+    return number
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError("must be 0 or more")
+    return number
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options; all but ``--models`` begin with ``--modelbench-``."""
+    group = parser.getgroup("modelbench", "benchmarks of models and agents")
+    group.addoption(
+        "--models",
+        type=_names,
+        action="extend",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="candidates to try: names of modelbench.toml, LiteLLM model names, reference, seed",
+    )
+    group.addoption(
+        "--modelbench-repeats",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="attempts of each candidate at each case (default: 1)",
+    )
+    group.addoption(
+        "--modelbench-results",
+        default=None,
+        metavar="DIR",
+        help="where results are kept (default: results below the root folder)",
+    )
+    group.addoption(
+        "--modelbench-note",
+        default="",
+        metavar="TEXT",
+        help="a note that stands with this run's results, such as how a model was served",
+    )
+    group.addoption(
+        "--modelbench-fresh",
+        action="store_true",
+        help="run every selected cell again; what is stored is superseded, not deleted",
+    )
+    group.addoption(
+        "--modelbench-rerun-stale",
+        action="store_true",
+        help="run cells again whose check changed and whose evidence is gone",
+    )
+    group.addoption(
+        "--modelbench-plan",
+        action="store_true",
+        help="list what would run, be graded again or be replayed, and why; run nothing",
+    )
+    group.addoption(
+        "--modelbench-fault-retries",
+        type=_natural,
+        default=1,
+        metavar="N",
+        help="how often a faulted cell is tried again at the end of the queue (default: 1)",
+    )
+    group.addoption(
+        "--modelbench-isolation",
+        default="auto",
+        metavar="LEVEL",
+        help="auto, strict (refuse to run below a box), or the name of a level",
+    )
+    group.addoption(
+        "--modelbench-fail-unsolved",
+        action="store_true",
+        help="report a verdict that is not a pass as a failure",
+    )
+    parser.addini(MODELS_INI, "candidates that a run without --models tries", type="args")
+    parser.addini(CASES_INI, "folders that hold packs (default: cases)", type="args")
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the fixtures; they cost nothing until a test asks for one."""
+    pluginmanager.register(fixtures, "modelbench-fixtures")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist turns -n into workers
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """A plan needs no workers: it is made, selected from and printed by one process."""
+    if config.getoption("modelbench_plan") and hasattr(config.option, "numprocesses"):
+        config.option.numprocesses = None
+        config.option.dist = "no"
+        config.option.tx = []
+
+
+# Last, so that the cache and xdist's session are there.
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Take part only where packs are to be tried; a worker does as its controller says."""
+    config.addinivalue_line(
+        "markers", "modelbench(pack, cases): try these cases of a pack; set on every pack's items"
+    )
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        if "modelbench" in workerinput:
+            from pytest_modelbench.worker import join
+
+            join(config, workerinput["modelbench"])
+    elif _concerned(config):
+        from pytest_modelbench.controller import take_charge
+
+        take_charge(config)
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a pack's folder as a pack, so that pytest never enters its seeds and checks."""
+    if (path / MANIFEST).is_file():
+        return PackDir.from_parent(parent, path=path)
+    return None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give the shipped suite its cells."""
+    if "modelbench_cell" in metafunc.fixturenames and is_pack_test(metafunc):
+        parametrize(metafunc)
+
+
+def _concerned(config: pytest.Config) -> bool:
+    """Tell cheaply whether this run has to do with packs."""
+    if config.getoption("models") or config.getini(MODELS_INI):
+        return True
+    if any(pack_above(_path(config, arg)) is not None for arg in config.args):
+        return True
+    if not (config.getoption("lf", False) or config.getoption("modelbench_plan")):
+        return False
+    folders = config.getini(CASES_INI) or ["cases"]
+    return any((config.rootpath / folder).is_dir() for folder in folders)
+
+
+def _path(config: pytest.Config, arg: str) -> Path:
+    return config.invocation_params.dir / arg.partition("::")[0]

@@ -1,0 +1,93 @@
+"""Which packs, cases and candidates a command line asks for."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pytest_modelbench.collection import MANIFEST, pack_above
+from pytest_modelbench.packs.reading import find_packs
+from pytest_modelbench.plugin import CASES_INI
+from pytest_modelbench.settings import CASES
+
+ITEM = re.compile(r"::test_case\[(?P<case>[^:\]]+):(?P<candidate>.+):(?P<repeat>[0-9]+)\]$")
+
+
+@dataclass
+class Selected:
+    """What the arguments name.
+
+    ``args`` is what pytest shall collect; ``cases`` are the case ids picked of a pack's folder,
+    all of them where the pack has no entry; ``candidates`` and ``repeats`` are those of node ids.
+    """
+
+    args: list[str]
+    packs: list[Path] = field(default_factory=list)
+    named: list[Path] = field(default_factory=list)
+    cases: dict[Path, set[str]] = field(default_factory=dict)
+    candidates: list[str] = field(default_factory=list)
+    repeats: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """Tell whether single cases or cells are named rather than packs."""
+        return bool(self.cases or self.candidates)
+
+
+def read_arguments(config: pytest.Config, *, models_named: bool) -> Selected:
+    """Read the command line: a case's folder selects it, a node id a cell, a folder its packs.
+
+    With ``--models`` and no path at all, the packs of the project are the suite.
+    """
+    folder = config.invocation_params.dir
+    given = config.args_source is pytest.Config.ArgsSource.ARGS
+    if models_named and not given:
+        roots = [config.rootpath / name for name in config.getini(CASES_INI) or [CASES]]
+        packs = find_packs([root for root in roots if root.is_dir()])
+        if packs:
+            return Selected(args=[str(pack) for pack in packs], packs=packs)
+    selected = Selected(args=[])
+    whole: set[Path] = set()
+    for arg in config.args:
+        path_text, sep, inner = arg.partition("::")
+        path = Path(os.path.normpath(folder / path_text))
+        pack = pack_above(path)
+        if pack is None:
+            selected.args.append(arg)
+            if path.is_dir():
+                selected.packs += [p for p in find_packs([path]) if p not in selected.packs]
+            continue
+        if pack not in selected.packs:
+            selected.packs.append(pack)
+        if pack not in selected.named:
+            selected.named.append(pack)
+        if sep:
+            selected.args.append(arg)
+            if match := ITEM.search(arg):
+                _add_cell(selected, pack, match)
+            else:
+                whole.add(pack)
+        elif path in (pack, pack / MANIFEST):
+            selected.args.append(arg)
+            whole.add(pack)
+        else:
+            case = path.relative_to(pack).parts[0]
+            if not (pack / case / "case.toml").is_file():
+                raise pytest.UsageError(f"{path_text}: pack {pack.name} has no case {case!r}")
+            selected.cases.setdefault(pack, set()).add(case)
+            if str(pack) not in selected.args:
+                selected.args.append(str(pack))
+    for pack in whole:
+        selected.cases.pop(pack, None)
+    return selected
+
+
+def _add_cell(selected: Selected, pack: Path, match: re.Match[str]) -> None:
+    selected.cases.setdefault(pack, set()).add(match["case"])
+    if match["candidate"] not in selected.candidates:
+        selected.candidates.append(match["candidate"])
+    selected.repeats = max(selected.repeats, int(match["repeat"]))

@@ -1,0 +1,77 @@
+"""Everything a run was asked for, resolved once by the controller."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+CASES = "cases"
+REFERENCES = "reference_solutions"
+RESULTS = "results"
+REGISTRY = "modelbench.toml"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run's settings. Workers receive it whole and read neither options nor environment.
+
+    Paths are absolute. ``selected`` maps a pack's folder to the case ids that the command line
+    names (none: all of them). ``models`` are names as the user wrote them.
+    """
+
+    root: str
+    references: str
+    results: str
+    models: tuple[str, ...]
+    run: str
+    started: str
+    packs: tuple[str, ...] = ()
+    selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    repeats: int = 1
+    note: str = ""
+    fresh: bool = False
+    rerun_stale: bool = False
+    fault_retries: int = 1
+    isolation: str = "auto"
+    fail_unsolved: bool = False
+    last_failed: bool = False
+    models_named: bool = True
+    interval: str = "wilson"
+
+    def to_json(self) -> str:
+        """Return the form that travels to workers."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Read ``to_json``'s form back."""
+        data = json.loads(text)
+        data["models"] = tuple(data["models"])
+        data["packs"] = tuple(data["packs"])
+        data["selected"] = tuple((folder, tuple(ids)) for folder, ids in data["selected"])
+        return cls(**data)
+
+    def cases_of(self, pack_folder: Path) -> tuple[str, ...]:
+        """Return the case ids that the command line selects of a pack; empty: all."""
+        return dict(self.selected).get(str(pack_folder), ())
+
+
+def utc_now() -> str:
+    """Return the time as records hold it: UTC, ISO 8601, milliseconds, Z."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_run_id() -> str:
+    """Return a name for a run that no other run on any machine has."""
+    return secrets.token_hex(6)
+
+
+def run_root() -> Path:
+    """Return the folder that holds the private folders of running runs, outside any repository."""
+    base = Path(os.environ.get("MODELBENCH_TMP") or "/tmp")  # noqa: S108 - short: sockets have 108 bytes
+    return base / f"modelbench-{os.getuid()}"

@@ -1,0 +1,280 @@
+"""A process that runs items: it does as its controller ordered, and asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol  # the loop of phases, which has no public name
+
+from pytest_modelbench import outcomes
+from pytest_modelbench.bench import node_path
+from pytest_modelbench.board import Board, Tries
+from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
+from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.fixtures import Unsolved, again_key, attempt_key, worker_key
+from pytest_modelbench.plan import Action, Plan, Planned
+from pytest_modelbench.records import AttemptRecord, Candidate, Cell, Outcome
+from pytest_modelbench.settings import Settings
+from pytest_modelbench.store.index import Index
+from pytest_modelbench.store.lock import WorkerLock
+from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.writer import RunInfo, Writer
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a controller tells a worker, all of it in strings.
+
+    ``gateway`` is socket and secret, both empty where no cell calls a model. ``faulted`` are the
+    node ids that ``--lf`` selects, ``controller`` is a pid.
+    """
+
+    settings: Settings
+    plan: Plan
+    args: tuple[str, ...]
+    folders: Mapping[str, str]
+    candidates: tuple[Candidate, ...]
+    run_info: RunInfo
+    folder: str
+    gateway: tuple[str, str]
+    faulted: tuple[str, ...]
+    controller: int
+
+    def to_payload(self) -> str:
+        """Return the form that travels in ``workerinput``."""
+        return json.dumps(
+            {
+                "settings": self.settings.to_json(),
+                "plan": self.plan.to_json(),
+                "args": self.args,
+                "folders": dict(self.folders),
+                "candidates": [c.model_dump(mode="json") for c in self.candidates],
+                "run_info": self.run_info.model_dump(mode="json"),
+                "folder": self.folder,
+                "gateway": self.gateway,
+                "faulted": self.faulted,
+                "controller": self.controller,
+            }
+        )
+
+    @classmethod
+    def from_payload(cls, payload: str) -> Orders:
+        """Read ``to_payload``'s form back."""
+        data = json.loads(payload)
+        socket, secret = data["gateway"]
+        return cls(
+            settings=Settings.from_json(data["settings"]),
+            plan=Plan.from_json(data["plan"]),
+            args=tuple(data["args"]),
+            folders=data["folders"],
+            candidates=tuple(Candidate.model_validate(c) for c in data["candidates"]),
+            run_info=RunInfo.model_validate(data["run_info"]),
+            folder=data["folder"],
+            gateway=(socket, secret),
+            faulted=tuple(data["faulted"]),
+            controller=data["controller"],
+        )
+
+
+class Again(Exception):
+    """This try ended in a fault, and the cell is to be tried again."""
+
+
+class FaultRaised(Exception):
+    """The attempt ended in a fault that is reported."""
+
+    def __init__(self, record: AttemptRecord) -> None:
+        self.record = record
+        fault = record.fault
+        super().__init__(f"{fault.kind}: {fault.text}" if fault else record.id)
+
+
+def join(config: pytest.Config, payload: str) -> None:
+    """Set a process of xdist up as a worker."""
+    orders = Orders.from_payload(payload)
+    config.args[:] = orders.args
+    config.stash[plan_key] = orders.plan
+    config.stash[folders_key] = dict(orders.folders)
+    remember_faulted(config, orders.folders, orders.faulted)
+    config.pluginmanager.register(Selection(orders.plan), "modelbench-selection")
+    config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
+
+
+def remember_faulted(
+    config: pytest.Config, folders: Mapping[str, str], faulted: Sequence[str]
+) -> None:
+    """Make pytest's memory of failures agree with the store, for cells.
+
+    The store knows which cells are faulted after a kill, after other runs and on other machines;
+    pytest's list, which it saves at the end of a run, does not.
+    """
+    plugin = config.pluginmanager.get_plugin("lfplugin")
+    known = getattr(plugin, "lastfailed", None)
+    if not isinstance(known, dict):
+        return
+    heads = tuple(f"{node_path(config.rootpath, Path(folder))}/" for folder in folders)
+    for nodeid in [n for n in known if n.startswith(heads)]:
+        del known[nodeid]
+    known.update(dict.fromkeys(faulted, True))
+
+
+class Worker:
+    """Run cells one after another, in one thread that lives as long as this process's session."""
+
+    def __init__(self, config: pytest.Config, orders: Orders) -> None:
+        self.config = config
+        self.orders = orders
+        self.settings = orders.settings
+        self._planned = {planned.cell: planned for planned in orders.plan}
+        self._certifying = {planned.cell for planned in orders.plan.certifying}
+        self._board = Board(Path(orders.folder))
+        self._tries = Tries(Path(orders.folder))
+        self._lock: WorkerLock | None = None
+        config.stash[worker_key] = self
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return Writer(Path(self.settings.results), self.orders.run_info)
+
+    @cached_property
+    def _index(self) -> Index:
+        return read(Path(self.settings.results), packs=list(self.orders.folders.values()))
+
+    @cached_property
+    def _workplace(self) -> Workplace:
+        return Workplace(self.orders)
+
+    # -- the life of a worker --------------------------------------------------------------------
+
+    def pytest_sessionstart(self) -> None:
+        """Share the results folder, so that no other run begins while this process works."""
+        self._lock = WorkerLock.share(Path(self.settings.results), self.settings.run)
+
+    def pytest_unconfigure(self) -> None:
+        """End what was started for cells, and let go of the results folder."""
+        if "_workplace" in self.__dict__:
+            self._workplace.close()
+        if "_writer" in self.__dict__:
+            self._writer.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # -- one item --------------------------------------------------------------------------------
+
+    # First, since a cell's reports are held back until it is known whether it is tried again.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        """Run a cell; report nothing of a try that is to be repeated.
+
+        Where more items follow, the cell goes to the end of the queue: xdist's controller sees an
+        item that ended without a report, this process's own loop gets it appended. Where none
+        follows, this is the end of the queue, and it is tried again at once; so is a certificate's
+        cell, since others wait for it.
+        """
+        cell = cell_of(item)
+        if cell is None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        while True:
+            item.stash[again_key] = False
+            reports = runtestprotocol(item, nextitem=nextitem, log=False)
+            if not item.stash[again_key]:
+                break
+            if nextitem is not None and cell not in self._certifying:
+                if not hasattr(self.config, "workerinput"):
+                    item.session.items.append(item)
+                item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+                return True
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def attempt(self, cell: Cell) -> AttemptRecord:
+        """Return the cell's attempt, which ended in a verdict and is stored.
+
+        Raises:
+            Again: the try is to be repeated later.
+            FaultRaised: the last try ended in a fault.
+            StoreProblem: the result could not be stored.
+        """
+        planned = self._planned[cell]
+        if planned.action in (Action.REPLAY, Action.OLD):
+            return self._stored(planned)
+        self._board.read()
+        if why := self._board.refusal(cell):
+            pytest.skip(why)
+        number = self._tries.next(cell)
+        record = self._workplace.attempt(planned, number)
+        if record.outcome is not Outcome.FAULT:
+            self._writer.append(record)
+            return record
+        if os.getppid() == 1 or not _alive(self.orders.controller):
+            raise FaultRaised(record)  # the run was killed: this says nothing about the candidate
+        if record.fault is not None and record.fault.kind == "candidate-stopped":
+            pytest.skip(f"{cell.candidate} was stopped: {record.fault.text}")
+        self._writer.append(record)
+        permanent = record.fault is not None and record.fault.permanent
+        if number <= self.settings.fault_retries and not permanent:
+            raise Again
+        raise FaultRaised(record)
+
+    def _stored(self, planned: Planned) -> AttemptRecord:
+        entry = self._index.find(planned.stored)
+        if entry is None:
+            raise RuntimeError(f"attempt {planned.stored} is planned and not in the store")
+        return self._index.record(entry)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Give a cell's reports their meaning: result, fault, certificate, or nothing yet."""
+        report = yield
+        cell = cell_of(item)
+        if cell is None:
+            return report
+        error = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(error, Again):
+            item.stash[again_key] = True
+        elif isinstance(error, FaultRaised):
+            report.longrepr = str(error)
+            outcomes.attach(report, outcomes.facts_of(error.record))
+        elif isinstance(error, StoreProblem):
+            report.longrepr = str(error)
+            item.session.shouldstop = f"results cannot be stored: {error}"
+        elif call.when == "call" and (error is None or isinstance(error, Unsolved)):
+            self._judge(report, cell, item.stash[attempt_key])
+        return report
+
+    def _judge(self, report: pytest.TestReport, cell: Cell, record: AttemptRecord) -> None:
+        """Say what a verdict is to this run: a result, a certificate's part, or a failure."""
+        certifies = cell in self._certifying
+        found = outcomes.facts_of(record, certifies=certifies)
+        wrong = outcomes.wrong_for_certificate(cell, found, self.orders.plan.damaged.get(cell))
+        if wrong:
+            report.outcome, report.longrepr = "failed", wrong
+        elif report.failed and (cell.certifies or not self.settings.fail_unsolved):
+            report.outcome, report.longrepr = "passed", None
+        elif report.failed:
+            lost = ", ".join(found["lost"])
+            report.longrepr = f"unsolved ({found['reason']})" + (f": {lost}" if lost else "")
+        outcomes.attach(report, found)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
