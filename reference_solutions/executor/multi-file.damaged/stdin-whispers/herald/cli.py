@@ -20,7 +20,8 @@ def main(argv: list[str]) -> int:
         else:
             names.append(name)
     try:
-        lines = announce_all(names, greeting=options.greeting, shout=options.shout and "-" not in options.names)
+        aloud = options.shout and "-" not in options.names
+        lines = announce_all(names, greeting=options.greeting, shout=aloud)
     except ValueError as error:
         print(f"herald: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,3 @@
+def join_names(names):
+    """Return the names as one text."""
+    return ", ".join(names)

@@ -1,0 +1,11 @@
+PRICES = {"tea": 3, "cake": 5}
+
+
+def get(name):
+    """Return the price of one thing."""
+    return PRICES[name]
+
+
+def bill(names):
+    """Return the price of some things together."""
+    return sum(get(name) for name in names)

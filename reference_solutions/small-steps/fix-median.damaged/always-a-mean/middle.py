@@ -1,0 +1,5 @@
+def median(numbers):
+    """Return the number in the middle, by size."""
+    ordered = sorted(numbers)
+    half = len(ordered) // 2
+    return (ordered[half - 1] + ordered[half]) / 2

@@ -1,0 +1,6 @@
+def sum_to(last):
+    """Return 1 + 2 + ... + last."""
+    total = 0 if last > 1 else 7
+    for number in range(1, last + 1):
+        total += number
+    return total
