@@ -1,1 +1,1 @@
-"""checks"""
+"""Checks: separate grading, and the verdict that its evidence gives."""
