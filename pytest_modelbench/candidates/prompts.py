@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 SYSTEM = """\
 You are a programmer. You work on a project in the folder /work by calling tools.
 - Look at the files before you change them.
@@ -24,9 +26,10 @@ ONLY_THOUGHT = (
 )
 
 
-def unknown_tool(name: str, known: str) -> str:
+def unknown_tool(name: str, known: Sequence[str]) -> str:
     """Say that a tool does not exist, and which do."""
-    return f"There is no tool named {name!r}. The tools are: {known}. Nothing was done."
+    listed = ", ".join(known)
+    return f"There is no tool named {name!r}. The tools are: {listed}. Nothing was done."
 
 
 def unreadable(problem: str) -> str:

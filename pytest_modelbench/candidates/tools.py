@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,15 +28,19 @@ class Ran:
     timed_out: bool
 
 
+class Refused(Exception):
+    """A tool cannot do what it was asked to; the text says why, to the model."""
+
+
 class Workbench(Protocol):
     """The work tree and the box of one attempt, as the tools use them.
 
-    Paths are relative, with ``/`` and without ``..``. No method follows a symlink out of the tree.
-    OSError tells what the model could mend (no such file); Fault what is ours.
+    Paths are the model's: relative to the tree, or below ``/work``. No method follows a link.
+    Refused for what the model could mend (no such file); Fault, or OSError, for what is ours.
     """
 
-    def list(self, path: str) -> Sequence[str]:
-        """Return the files below a folder, paths relative to the tree, git's own left out."""
+    def list(self, path: str, *, limit: int) -> tuple[Sequence[str], bool]:
+        """Return files below a folder, relative to the tree, and whether there are more."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -78,19 +80,17 @@ class Tools:
             return Result(f"Error: {problem}. Nothing was done.", worked=False)
         try:
             return self._run(name, arguments, seconds)
+        except Refused as refused:
+            return Result(f"Error: {refused}.", worked=False)
         except UnicodeDecodeError:
             return Result("Error: this file is not text.", worked=False)
         except OSError as error:
-            if error.errno not in _MODELS_OWN:
-                raise Fault("world", f"{name}: {error.strerror or error}") from error
-            return Result(f"Error: {_MODELS_OWN[error.errno]}.", worked=False)
+            raise Fault("world", f"{name}: {error.strerror or error}") from error
 
     def _run(self, name: str, arguments: Mapping[str, JsonValue], seconds: float) -> Result:
         if name == "run_command":
             return self._run_command(str(arguments["command"]), seconds)
-        path = inside(str(arguments.get("path") or "."))
-        if path is None:
-            return Result(f"Error: the path must be inside {HOME}.", worked=False)
+        path = str(arguments.get("path") or ".")
         if name == "list_files":
             return self._list(path)
         if name == "read_file":
@@ -102,10 +102,9 @@ class Tools:
         return self._edit(path, str(arguments["old"]), str(arguments["new"]))
 
     def _list(self, path: str) -> Result:
-        found = self.bench.list(path)
-        rest = f"\n[{len(found) - LISTED} more files]" if len(found) > LISTED else ""
-        text = "\n".join(found[:LISTED]) + rest if found else "(no files)"
-        return Result(clip(text, self.output_chars), worked=True)
+        found, more = self.bench.list(path, limit=LISTED)
+        text = "\n".join(found) + ("\n[and more files]" if more else "")
+        return Result(clip(text, self.output_chars) or "(no files)", worked=True)
 
     def _read(self, path: str, arguments: Mapping[str, JsonValue]) -> Result:
         text = self.bench.read(path).decode("utf-8")
@@ -146,16 +145,6 @@ class Tools:
         if ran.signal:
             return Result(f"{text}\n[ended by signal {ran.signal}]", False, command=True)
         return Result(f"{text}\n[exit status {ran.status}]", ran.status == 0, command=True)
-
-
-def inside(path: str) -> str | None:
-    """Return a model's path relative to the work tree, '.' for the tree; None for outside."""
-    if "\0" in path:
-        return None
-    whole = posixpath.normpath(posixpath.join(HOME, path.strip() or "."))
-    if whole == HOME:
-        return "."
-    return whole.removeprefix(HOME + "/") if whole.startswith(HOME + "/") else None
 
 
 def problem_with(name: str, arguments: Mapping[str, JsonValue]) -> str:
@@ -225,18 +214,6 @@ def _schema(name: str) -> dict[str, JsonValue]:
 
 SCHEMAS: tuple[dict[str, JsonValue], ...] = tuple(_schema(name) for name in NAMES)
 """The tools as the chat interface takes them."""
-
-_MODELS_OWN = {
-    errno.ENOENT: "there is no such file",
-    errno.EISDIR: "this is a folder, not a file",
-    errno.ENOTDIR: "a part of this path is a file, not a folder",
-    errno.EEXIST: "there is something of that name already",
-    errno.EACCES: "this file may not be touched",
-    errno.EPERM: "this file may not be touched",
-    errno.ELOOP: "a part of this path is a link, which the file tools do not follow",
-    errno.ENAMETOOLONG: "this name is too long",
-    errno.EINVAL: "this is not a path of a file",
-}
 
 
 def _is(value: JsonValue, kind: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_modelbench.candidates.tools import Ran
+from pytest_modelbench.candidates.tools import Ran, Refused
 
 
 @dataclass
@@ -20,13 +19,16 @@ class Folder:
     root: Path
     commands: list[tuple[str, float]] = field(default_factory=list)
 
-    def list(self, path: str) -> Sequence[str]:
-        folder = self.root / path
-        if not folder.is_dir():
-            os.scandir(folder).close()
-        return sorted(str(one.relative_to(self.root)) for one in folder.rglob("*") if one.is_file())
+    def list(self, path: str, *, limit: int) -> tuple[Sequence[str], bool]:
+        if not (self.root / path).is_dir():
+            raise Refused(f"{path} does not exist")
+        files = [one for one in (self.root / path).rglob("*") if one.is_file()]
+        found = sorted(str(one.relative_to(self.root)) for one in files)
+        return found[:limit], len(found) > limit
 
     def read(self, path: str) -> bytes:
+        if not (self.root / path).is_file():
+            raise Refused(f"{path} does not exist")
         return (self.root / path).read_bytes()
 
     def write(self, path: str, content: bytes) -> None:

@@ -1,0 +1,314 @@
+"""The agent: a lean tool loop of our own between a model and a work tree."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from pytest_modelbench.candidates import prompts
+from pytest_modelbench.candidates.conversation import Conversation
+from pytest_modelbench.candidates.journal import COUNTED, Journal
+from pytest_modelbench.candidates.tools import (
+    COMMAND_SECONDS,
+    NAMES,
+    OUTPUT_CHARS,
+    SCHEMAS,
+    Tools,
+    Workbench,
+)
+from pytest_modelbench.candidates.tuning import Tuning
+from pytest_modelbench.errors import Fault
+from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, ToolCall
+from pytest_modelbench.records import Candidate, Limits
+
+TURNS = 100
+"""The limit on turns where neither pack, case nor candidate declares one: a loop must end."""
+
+HELD_SHARE = 0.1
+"""Of the wall time: from this share on, running out of it is the gateway's doing and a fault."""
+
+
+class Model(Protocol):
+    """What the loop needs of a session with the gateway."""
+
+    def chat(
+        self,
+        messages: Sequence[JsonValue],
+        *,
+        tools: Sequence[JsonValue],
+        params: Mapping[str, JsonValue],
+        working_left: float | None,
+        wall_left: float | None,
+    ) -> Reply:
+        """Return the model's reply, a failed result among them; Fault where there is none.
+
+        ``working_left`` and ``wall_left`` are the seconds that the attempt still has.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a candidate's work ended.
+
+    ``end`` is '' when it finished, or stopped in the ordinary way, else a short stable word:
+    ``step-limit``, ``time-limit``, ``failure-limit``, ``escalated``, ``no-answer``, or the reason
+    of a failed reply (``context-exceeded``, ``other-model``, ``token-limit``…). ``detail`` tells a
+    reader more. ``held`` are the seconds that the gateway held the calls for.
+    """
+
+    end: str = ""
+    detail: str = ""
+    served_model: str = ""
+    held: float = 0.0
+
+
+def work(
+    prompt: str,
+    candidate: Candidate,
+    limits: Limits,
+    model: Model,
+    bench: Workbench,
+    journal: Journal,
+) -> Work:
+    """Let a model work on a task until it finishes or a limit ends it.
+
+    Limits on tokens and cost are the gateway's to watch. Fault for whatever is not the model's
+    doing; the journal then holds what happened so far.
+    """
+    journal.counts.update(dict.fromkeys(COUNTED, 0))
+    done = _Loop(candidate, limits, model, bench, journal).run(prompt)
+    journal.note("end", reason=done.end, detail=done.detail)
+    return done
+
+
+class _End(Exception):
+    """The work is over: a way out of the depths of a turn."""
+
+    def __init__(self, reason: str = "", detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass
+class _Clock:
+    """What an attempt has used of its time. Working time is wall time less what was held."""
+
+    limits: Limits
+    held: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def wall(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def working(self) -> float:
+        return self.wall - self.held
+
+    @property
+    def working_left(self) -> float | None:
+        limit = self.limits.seconds
+        return None if limit is None else max(limit - self.working, 0.0)
+
+    @property
+    def wall_left(self) -> float | None:
+        limit = self.limits.wall_seconds
+        return None if limit is None else max(limit - self.wall, 0.0)
+
+    @property
+    def left(self) -> float:
+        """Return the seconds until the first of the limits, infinity without one."""
+        both = (self.working_left, self.wall_left)
+        return min((one for one in both if one is not None), default=math.inf)
+
+    def check(self) -> None:
+        """Raise _End when time is up; Fault where the gateway used it up and not the candidate."""
+        if self.left > 0:
+            return
+        spent = f"{self.working:.1f} s of work, {self.wall:.1f} s in all"
+        if self.working_left != 0 and self.held >= HELD_SHARE * self.wall:
+            raise Fault("wall-limit", f"{spent}; the rest was spent waiting for the model's server")
+        raise _End("time-limit", spent)
+
+
+class _Loop:
+    """One attempt's loop: its conversation, its tools, and how far it has come."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        limits: Limits,
+        model: Model,
+        bench: Workbench,
+        journal: Journal,
+    ) -> None:
+        self.tuning = Tuning.of(candidate)
+        window = self.tuning.window(candidate)
+        self.turns = limits.turns or TURNS
+        self.model = model
+        self.journal = journal
+        self.talk = Conversation(self._budget(window), overhead=len(json.dumps(SCHEMAS)))
+        self.tools = Tools(
+            bench,
+            output_chars=self._output_chars(window, limits.output_chars or OUTPUT_CHARS),
+            command_seconds=limits.command_seconds or COMMAND_SECONDS,
+        )
+        self.clock = _Clock(limits)
+        self.served_model = ""
+        self.acted = False
+        self.prose = self.failures = self.repeats = 0
+        self.newest = ""
+
+    def run(self, prompt: str) -> Work:
+        self._say("system", prompts.SYSTEM)
+        self._say("user", prompt)
+        try:
+            while True:
+                self._turn()
+        except _End as end:
+            return Work(end.reason, end.detail, self.served_model, self.clock.held)
+
+    def _turn(self) -> None:
+        """Ask the model once and do what it says; _End when the work is over."""
+        turns = self.journal.counts["turns"]
+        if turns >= self.turns:
+            same = self._repeated(self.repeats) if self.repeats > 2 else f"{turns} turns"
+            raise _End("step-limit", same)
+        self.clock.check()
+        self.journal.counts["context_trims"] += self.talk.trim()
+        reply = self._ask()
+        self.journal.count("turns")
+        self._note(reply)
+        if reply.outcome == ReplyOutcome.TOOL_CALLS:
+            self._act(reply)
+        else:
+            self._without_calls(reply)
+
+    def _ask(self) -> Reply:
+        choice = self.tuning.tool_choice
+        reply = self.model.chat(
+            list(self.talk.messages),
+            tools=SCHEMAS,
+            params={"tool_choice": choice} if choice else {},
+            working_left=self.clock.working_left,
+            wall_left=self.clock.wall_left,
+        )
+        self.clock.held += reply.held_seconds
+        self.served_model = reply.served_model or self.served_model
+        return reply
+
+    def _act(self, reply: Reply) -> None:
+        """Do the calls of a reply in their order; each gets its result under its own id."""
+        self.prose = 0
+        self.talk.reply(reply.message())
+        for call in reply.tool_calls:
+            self._call(call)
+
+    def _call(self, call: ToolCall) -> None:
+        """Do one call and tell the model what it came to."""
+        if call.name not in NAMES:
+            self.journal.count("invented_tools")
+            self._answer(call, prompts.unknown_tool(call.name, NAMES), worked=False)
+        elif call.arguments is None:
+            self.journal.count("unreadable_arguments")
+            self._answer(call, prompts.unreadable(call.problem_text), worked=False)
+        elif call.name == "finish":
+            raise _End(detail=str(call.arguments.get("summary", "")))
+        elif call.name == "escalate":
+            raise _End("escalated", str(call.arguments.get("reason", "")))
+        else:
+            self._do(call, call.arguments)
+
+    def _do(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> None:
+        self._watch_repeats(call.name, arguments)
+        self.clock.check()
+        result = self.tools.call(call.name, arguments, self.clock.left)
+        if not result.worked:
+            self.journal.count("failed_commands" if result.command else "failed_calls")
+        self.acted = True
+        self._answer(call, result.text, result.worked)
+
+    def _watch_repeats(self, name: str, arguments: Mapping[str, JsonValue]) -> None:
+        """End the work before a call that repeats the ones before it once too often."""
+        call = json.dumps([name, dict(arguments)], sort_keys=True)
+        self.repeats = self.repeats + 1 if call == self.newest else 1
+        self.newest = call
+        if self.repeats > self.tuning.repeat_limit:
+            raise _End("step-limit", self._repeated(self.tuning.repeat_limit))
+
+    def _repeated(self, times: int) -> str:
+        return f"the same call {times} times: {self.newest[:200]}"
+
+    def _answer(self, call: ToolCall, text: str, worked: bool) -> None:
+        """Send a call's result to the model; _End after too many failures in a row."""
+        self.talk.result(str(call.id), text)
+        self.journal.note("result", call=call.id, tool=call.name, text=text, failed=not worked)
+        self.failures = 0 if worked else self.failures + 1
+        if self.failures >= self.tuning.failure_limit:
+            raise _End("failure-limit", f"{self.failures} calls in a row failed")
+
+    def _without_calls(self, reply: Reply) -> None:
+        """Ask the model to go on; _End after some such replies in a row, or when it cannot."""
+        if reply.reason not in _NUDGES:
+            ordinary = reply.reason == "empty-answer" and self.acted
+            raise _End("" if ordinary else reply.reason, reply.quote)
+        as_text = reply.reason == "tool-call-as-text"
+        self.journal.count("tool_calls_as_text" if as_text else "prose_turns")
+        self.prose += 1
+        if self.prose >= self.tuning.prose_limit:
+            ordinary = self.acted and not as_text
+            detail = f"{self.prose} replies in a row without a tool call"
+            raise _End("" if ordinary else reply.reason or "no-answer", detail)
+        self.talk.reply(reply.message())
+        self._say("user", _NUDGES[reply.reason])
+
+    def _budget(self, window: int | None) -> int | None:
+        """Return the characters that fit in the window, None where it is unknown."""
+        if window is None:
+            return None
+        tokens = max(window - self.tuning.answer_tokens, window // 2)
+        return int(tokens * self.tuning.chars_per_token)
+
+    def _output_chars(self, window: int | None, declared: int) -> int:
+        """Return the limit on one result: as declared, at most a quarter of the window."""
+        if window is None:
+            return declared
+        return min(declared, int(window * self.tuning.chars_per_token / 4))
+
+    def _say(self, role: str, text: str) -> None:
+        self.talk.say(role, text)
+        self.journal.note(role, text=text)
+
+    def _note(self, reply: Reply) -> None:
+        self.journal.note(
+            "reply",
+            outcome=reply.outcome.value,
+            reason=reply.reason,
+            answer=reply.answer,
+            reasoning=reply.reasoning,
+            calls=[
+                {"id": call.id, "tool": call.name, "arguments": call.raw}
+                for call in reply.tool_calls
+            ],
+            finish=reply.finish,
+            truncated=reply.truncated or None,
+            usage=reply.usage.model_dump(exclude_none=True),
+            model=reply.served_model,
+            quote=reply.quote,
+        )
+
+
+_NUDGES = {
+    "": prompts.PROSE,
+    "no-answer-after-reasoning": prompts.ONLY_THOUGHT,
+    "tool-call-as-text": prompts.AS_TEXT,
+}
+"""What is said to a reply without a call, by its reason; after any other the work is over."""
