@@ -1,0 +1,58 @@
+"""What the gateway is told when it starts; it crosses to the process by its standard input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from pytest_modelbench.records import Candidate, Limits, Record, Role, Server
+
+
+class GatewayConfig(Record):
+    """What the gateway serves. Holds names of variables with keys in them, never a key.
+
+    ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a
+    server that is limiting, loading or failing; ``call_seconds`` one request from its start to the
+    last byte of its reply, unless the candidate's ``params`` have a ``timeout``. In seconds.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    servers: tuple[Server, ...] = ()
+    secret: str = Field(default="", repr=False, description="made at the start")
+    folder: str = Field(default="", description="made at the start; journal and transcripts in it")
+    retries: int = Field(default=4, ge=0)
+    max_wait: float = Field(default=300.0, ge=0)
+    call_seconds: float = Field(default=600.0, gt=0)
+
+    def candidate(self, name: str) -> Candidate | None:
+        """Return a candidate by its name, None when there is none."""
+        return next((c for c in self.candidates if c.name == name), None)
+
+
+class GrantRequest(Record):
+    """What a worker asks for: calls of one candidate for one role of one attempt."""
+
+    attempt: str
+    candidate: str
+    role: Role = Role.CANDIDATE
+    case: str = ""
+    repeat: int = Field(default=1, ge=1)
+    limits: Limits = Limits()
+
+
+class Redactor:
+    """Keeps the values of keys out of everything that is written or shown."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        named = {value: name for name, value in keys.items() if len(value) >= 6}
+        self._named = named
+        longest = sorted(named, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest))) if longest else None
+
+    def __call__(self, text: str) -> str:
+        """Return a text with each key's value replaced by the name of its variable."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: f"[{self._named[found.group()]}]", text)

@@ -1,0 +1,227 @@
+"""The controller's side: start the gateway process, keep it alive, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pytest_modelbench.errors import Fault
+from pytest_modelbench.gateway.config import GatewayConfig
+
+PREFIX = "mb-gw-"
+SOCKET_CHARS = 100
+"""Longest path of a socket: 108 bytes with the ending zero, 104 on macOS."""
+
+QUICK_SECONDS = 2.0
+QUICK_DEATHS = 5
+CLOSE_SECONDS = 5.0
+
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from pytest_modelbench.gateway.server import main; main(int(sys.argv[2]))"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """What a worker needs to reach the gateway; travels in ``workerinput``."""
+
+    socket_path: str
+    secret: str
+
+
+class GatewayProcess:
+    """The running gateway. The socket is listening from the start, so clients need not wait."""
+
+    def __init__(self, config: GatewayConfig, listener: socket.socket, lock: int) -> None:
+        self._config = config
+        self._listener = listener
+        self._lock = lock
+        self._closing = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.restarts = 0
+        self.failure = ""
+        self._spawn()
+        self._watchdog = threading.Thread(target=self._watch, name="gateway-watchdog", daemon=True)
+        self._watchdog.start()
+
+    @classmethod
+    def start(cls, config: GatewayConfig) -> GatewayProcess:
+        """Bind and listen in a short private folder, then start the process on that socket.
+
+        Folder and secret of the configuration are made here. Folders left by controllers that were
+        killed are swept first.
+        """
+        root = _root()
+        sweep(root)
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(str(folder / "s"))
+            (folder / "s").chmod(0o600)
+            listener.listen(1024)
+            made = {"secret": secrets.token_urlsafe(32), "folder": str(folder)}
+            return cls(config.model_copy(update=made), listener, lock)
+        except BaseException:
+            listener.close()
+            os.close(lock)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    @property
+    def address(self) -> Address:
+        """Return where workers find the gateway, and the secret that lets them in."""
+        return Address(str(Path(self._config.folder) / "s"), self._config.secret)
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process that serves now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the process and remove its folder. Calls in flight become faults."""
+        self._closing.set()
+        process = self._process
+        if process is not None:
+            _close_stdin(process)
+            try:
+                process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._watchdog.join(CLOSE_SECONDS)
+        self._listener.close()
+        shutil.rmtree(self._config.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+    def __enter__(self) -> GatewayProcess:
+        """Return the running gateway."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _spawn(self) -> None:
+        package_root = Path(__file__).resolve().parents[2]
+        log = os.open(
+            Path(self._config.folder) / "log",
+            os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
+            0o600,
+        )
+        descriptor = self._listener.fileno()
+        try:
+            process = subprocess.Popen(
+                # -P: a file of the user's project must not pass for a module of ours.
+                [sys.executable, "-P", "-c", _PROGRAM, str(package_root), str(descriptor)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=[descriptor],
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        self._process = process
+        assert process.stdin is not None
+        try:
+            # What it is told comes by its input: no argument, no file, no variable shows it.
+            process.stdin.write(self._config.model_dump_json().encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it is dead already, which the watchdog sees
+
+    def _watch(self) -> None:
+        quick = 0
+        while True:
+            process = self._process
+            assert process is not None
+            began = time.monotonic()
+            process.wait()
+            if self._closing.is_set():
+                return
+            _close_stdin(process)
+            quick = quick + 1 if time.monotonic() - began < QUICK_SECONDS else 0
+            if quick >= QUICK_DEATHS:
+                self.failure = f"the gateway died {quick} times at its start: {self._log_tail()}"
+                self._listener.close()
+                return
+            self.restarts += 1
+            try:
+                self._spawn()
+            except OSError as error:
+                self.failure = f"the gateway cannot be started again: {error}"
+                self._listener.close()
+                return
+            if self._closing.is_set():
+                # close() saw the process before this one.
+                _close_stdin(self._process)
+
+    def _log_tail(self) -> str:
+        try:
+            text = (Path(self._config.folder) / "log").read_text(errors="replace")
+        except OSError:
+            return ""
+        return " ".join(text[-600:].split())
+
+    def check(self) -> None:
+        """Raise a Fault with the last words of the log when the gateway is gone for good."""
+        if self.failure:
+            raise Fault("gateway", self.failure)
+
+
+def sweep(root: Path) -> list[Path]:
+    """Remove the folders of gateways whose controller is gone; return those removed."""
+    removed: list[Path] = []
+    for folder in root.glob(f"{PREFIX}*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # its controller lives
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+        finally:
+            os.close(lock)
+    return removed
+
+
+def _root() -> Path:
+    """Return a folder for temporary files whose path is short enough for a socket in it."""
+    for place in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(str(place)) + len(PREFIX) + 12 <= SOCKET_CHARS and os.access(place, os.W_OK):
+            return place
+    return Path("/tmp")
+
+
+def _close_stdin(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None and process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
