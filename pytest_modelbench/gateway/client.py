@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
 from urllib.parse import quote
@@ -96,10 +96,10 @@ class Session:
         self,
         messages: Sequence[JsonValue],
         tools: Sequence[JsonValue] | None = None,
+        params: Mapping[str, JsonValue] | None = None,
         *,
         working_left: float | None = None,
         wall_left: float | None = None,
-        **params: JsonValue,
     ) -> Reply:
         """Make one call and return its reply: an answer, tool calls, or a failed result.
 
@@ -108,7 +108,7 @@ class Session:
         when the working time ends during the call, the reply is a failed result ``time-limit``.
         Raises Fault for every fault; ``permanent`` when its candidate is stopped.
         """
-        wanted: dict[str, JsonValue] = {**params, "messages": list(messages)}
+        wanted: dict[str, JsonValue] = {**(params or {}), "messages": list(messages)}
         if tools:
             wanted["tools"] = list(tools)
         wanted["modelbench"] = {"working_left": working_left, "wall_left": wall_left}

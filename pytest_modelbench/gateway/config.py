@@ -20,8 +20,8 @@ class GatewayConfig(Record):
 
     candidates: tuple[Candidate, ...] = ()
     servers: tuple[Server, ...] = ()
-    secret: str = Field(default="", repr=False, description="made at the start")
-    folder: str = Field(default="", description="made at the start; journal and transcripts in it")
+    secret: str = Field(min_length=16, repr=False)
+    folder: str = Field(description="private to one run; journal and transcripts lie there")
     retries: int = Field(default=4, ge=0)
     max_wait: float = Field(default=300.0, ge=0)
     call_seconds: float = Field(default=600.0, gt=0)

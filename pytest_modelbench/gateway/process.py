@@ -13,12 +13,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.config import GatewayConfig
+from pytest_modelbench.records import Candidate, Server
 
 PREFIX = "mb-gw-"
 SOCKET_CHARS = 100
@@ -58,11 +60,19 @@ class GatewayProcess:
         self._watchdog.start()
 
     @classmethod
-    def start(cls, config: GatewayConfig) -> GatewayProcess:
+    def start(
+        cls,
+        candidates: Sequence[Candidate],
+        servers: Sequence[Server] = (),
+        *,
+        retries: int = 4,
+        max_wait: float = 300.0,
+        call_seconds: float = 600.0,
+    ) -> GatewayProcess:
         """Bind and listen in a short private folder, then start the process on that socket.
 
-        Folder and secret of the configuration are made here. Folders left by controllers that were
-        killed are swept first.
+        The limits are those of ``GatewayConfig``. Folders left by controllers that were killed are
+        swept first.
         """
         root = _root()
         sweep(root)
@@ -74,8 +84,16 @@ class GatewayProcess:
             listener.bind(str(folder / "s"))
             (folder / "s").chmod(0o600)
             listener.listen(1024)
-            made = {"secret": secrets.token_urlsafe(32), "folder": str(folder)}
-            return cls(config.model_copy(update=made), listener, lock)
+            config = GatewayConfig(
+                candidates=tuple(candidates),
+                servers=tuple(servers),
+                secret=secrets.token_urlsafe(32),
+                folder=str(folder),
+                retries=retries,
+                max_wait=max_wait,
+                call_seconds=call_seconds,
+            )
+            return cls(config, listener, lock)
         except BaseException:
             listener.close()
             os.close(lock)
