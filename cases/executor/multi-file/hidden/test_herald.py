@@ -1,6 +1,3 @@
-from pathlib import Path
-
-IMPLEMENTATIONS = Path(__file__).parent / "implementations"
 BROKEN = ("deaf-core", "no-mark", "all-forgets", "deaf-cli", "stdin-whispers")
 
 
@@ -49,9 +46,7 @@ def test_command_line_without_the_option(solution):
 
 def test_own_tests_tell_right_from_broken(solution):
     outcomes = solution.judge_tests(
-        ["tests/test_core.py", "tests/test_cli.py"],
-        implementations={name: IMPLEMENTATIONS / name for name in ("right", *BROKEN)},
+        "tests/test_*.py",
+        implementations={name: f"implementations/{name}" for name in ("right", *BROKEN)},
     )
-    assert outcomes["right"].passed
-    assert not outcomes["right"].failed
-    assert [name for name in BROKEN if not outcomes[name].failed] == []
+    assert outcomes == {"right": "passed"} | dict.fromkeys(BROKEN, "failed")

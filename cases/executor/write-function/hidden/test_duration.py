@@ -1,8 +1,5 @@
-from pathlib import Path
-
 import pytest
 
-IMPLEMENTATIONS = Path(__file__).parent / "implementations"
 BROKEN = ("minutes-as-hundred", "case-matters", "empty-is-zero", "any-order")
 
 
@@ -73,8 +70,6 @@ def test_what_was_there_still_works(solution):
 def test_own_tests_tell_right_from_broken(solution):
     outcomes = solution.judge_tests(
         "tests/test_duration.py",
-        implementations={name: IMPLEMENTATIONS / name for name in ("right", *BROKEN)},
+        implementations={name: f"implementations/{name}" for name in ("right", *BROKEN)},
     )
-    assert outcomes["right"].passed
-    assert not outcomes["right"].failed
-    assert [name for name in BROKEN if not outcomes[name].failed] == []
+    assert outcomes == {"right": "passed"} | dict.fromkeys(BROKEN, "failed")
