@@ -44,8 +44,10 @@ class Grader:
     however this one ends. May be used by several threads, one grading at a time.
     """
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, *, scratch: Path | None = None) -> None:
+        """``scratch``: where its temporary folder goes; the run's own, so that a sweep finds it."""
         self._box = box
+        self._scratch = scratch
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -117,8 +119,12 @@ class Grader:
                 start_new_session=True,
             )
         self._connection = Connection(ours.detach())
+        start = {
+            "box": _pickled(self._box).hex(),
+            "scratch": None if self._scratch is None else str(self._scratch.resolve()),
+        }
         try:
-            self._connection.send_bytes(json.dumps({"box": _pickled(self._box).hex()}).encode())
+            self._connection.send_bytes(json.dumps(start).encode())
             ready = self._receive(self._connection, START_SECONDS)
         except (OSError, EOFError, ValueError) as error:
             raise _fault(f"the trusted process did not start: {error!r}; {self._end()}") from None

@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pytest_modelbench.checks.failures import GraderBroken
 from pytest_modelbench.worlds.box import INTERPRETER, Box, BoxSpec, ending
@@ -146,11 +145,3 @@ def _take(fd: int, stream: bytearray, *, when_empty: bool = True) -> bool:
         return when_empty
     stream += piece[: max(0, OUTPUT_BYTES - len(stream))]
     return bool(piece)
-
-
-def lay(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files below a fresh folder that nobody else has written to."""
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)

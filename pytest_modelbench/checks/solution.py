@@ -31,15 +31,17 @@ from pytest_modelbench.checks.failures import (
     TimedOut,
 )
 from pytest_modelbench.checks.handle import Handle, type_name_of
-from pytest_modelbench.checks.programs import Result, lay, run_program
-from pytest_modelbench.checks.snapshot import snapshot
+from pytest_modelbench.checks.programs import Result, run_program
 from pytest_modelbench.checks.trial import NO_TESTS, OTHER, TRIAL, read_trial
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.worlds.box import ENVIRONMENT, INTERPRETER, WORK, Box, BoxSpec, Mount
+from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest, HarvestLimits, harvest, read_folder
 from pytest_modelbench.worlds.ownership import give
 
 _REMEMBERED_TYPES = 1024
 _MAP_AT_ONCE = 256
+# Wider than those of any harvest: what was harvested is seen whole.
+_LIMITS = HarvestLimits(file_bytes=256 * 2**20, total_bytes=512 * 2**20, count=100_000)
 
 
 class Grading:
@@ -52,7 +54,7 @@ class Grading:
     def __init__(
         self,
         box: Box,
-        harvest: Path,
+        folder: Path,
         hidden: Path,
         environment: Path | None,
         scratch: Path,
@@ -65,11 +67,13 @@ class Grading:
         self.seconds = seconds
         self.call_seconds = max(1.0, seconds / 4)
         self._box = box
-        self._harvest = harvest
+        self._folder = folder
         self._scratch = scratch
         self._deadline = time.monotonic() + seconds
         # Read before any of the candidate's code runs, which may then write to this folder.
-        self.files: Mapping[str, bytes] = MappingProxyType(snapshot(harvest))
+        self.harvest = harvest(folder, _LIMITS)
+        folder.chmod(0o755)  # a box enters its work folder before it is the owner
+        give(folder, box.owner)
         self._worker: BoxedWorker | None = None
         self._types: dict[int, tuple[object, str]] = {}
         self.current: Solution | None = None
@@ -83,11 +87,10 @@ class Grading:
         """Return the worker, a new one when there is none or it has ended since it was asked."""
         if self._worker is None or not self._worker.alive():
             self.close()
-            give(self._harvest, self._box.owner)
             begin = time.monotonic()
             self._worker = BoxedWorker(
                 self._box,
-                self.spec(self._harvest),
+                self.spec(self._folder),
                 self.python,
                 None if self.environment is None else ENVIRONMENT,
                 lambda worker, number, name: Handle(_Asked(self, worker), number, name),
@@ -133,14 +136,14 @@ class Grading:
             raise TimedOut("no time is left in this grading")
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         try:
-            lay(folder, files)
-            give(folder, self._box.owner)
+            modes = {path: self.harvest.modes.get(path, FILE_MODE) for path in files}
+            Harvest(files, modes).lay(folder, self._box.owner)
             with self.watched():
                 spec = replace(
                     self.spec(folder), environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
                 )
                 result = run_program(self._box, spec, argv, stdin, seconds)
-            return replace(result, files=MappingProxyType(snapshot(folder)))
+            return replace(result, files=MappingProxyType(harvest(folder, _LIMITS).files))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -215,7 +218,7 @@ class Solution:
     def files(self) -> Mapping[str, bytes]:
         """The harvested files, by path from the work folder; read-only."""
         self.touched = True
-        return self._grading.files
+        return MappingProxyType(dict(self._grading.harvest.files))
 
     def text(self, path: str) -> str:
         """Return a harvested file as UTF-8 text; fails the check when it is not there or none."""
@@ -320,7 +323,7 @@ class Solution:
             folder = grading.hidden / implementations[name]
             if not folder.is_dir():
                 raise GraderBroken(f"the implementation {name!r} is no folder: {folder}")
-            laid = tests | snapshot(folder)
+            laid = tests | read_folder(folder)
             result = grading.run(laid, [grading.python, "-I", "-c", TRIAL, *sorted(tests)], b"")
             outcomes[name] = read_trial(result)
         return {name: outcomes.get(name, OTHER) for name in implementations}

@@ -50,10 +50,10 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _adopt_orphans()
     connection = Connection(descriptor)
-    scratch = Path(tempfile.mkdtemp(prefix="grading-"))
+    start = json.loads(connection.recv_bytes())
+    scratch = Path(tempfile.mkdtemp(prefix="grading-", dir=start["scratch"]))
     scratch.chmod(0o711)  # a box may have to pass through it as another user
     try:
-        start = json.loads(connection.recv_bytes())
         box: Box = pickle.loads(bytes.fromhex(start["box"]))
         _warm_up(scratch)
         trouble = _try_box(box, scratch)
