@@ -34,7 +34,7 @@ class Listing:
 
 
 def read_text_bytes(world: World, path: str, *, limit: int = 16 * 2**20) -> bytes:
-    """Return the content of a regular file of the tree, as it is; larger than ``limit``: refused."""
+    """Return the content of a regular file of the tree, as it is, up to ``limit`` bytes."""
     parts = _parts(path)
     with _opened_parent(world, parts, path) as parent:
         descriptor = _open(parent, parts[-1], path, os.O_RDONLY)

@@ -27,7 +27,7 @@ from pytest_modelbench.worlds.removal import remove
 
 TREE = "work"
 REPOSITORY = "work.git"
-"""Names beside each other in a world and, with a slash, in a box: links between them are relative."""
+"""Names side by side in a world and, with a slash, in a box: links between them are relative."""
 
 _FORMAT = 1  # counts up when what is built of the same seed changes
 _CONFIG = """\
@@ -50,7 +50,7 @@ _ATTRIBUTES = "* -text -ident -filter -working-tree-encoding\n"
 _AUTHOR = b"Modelbench <seed@modelbench.invalid> 1700000000 +0000"
 _GIT = (
     *("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"),
-    *("-c", "fastimport.unpackLimit=0", "-c", "protocol.allow=never"),
+    *("-c", "fastimport.unpackLimit=0", "-c", "protocol.allow=never", "-c", "core.fsync=none"),
 )
 _GIT_SECONDS = 120.0
 
@@ -60,7 +60,7 @@ _keys: dict[Path, tuple[tuple[tuple[str, int, int, int, int], ...], str]] = {}
 
 @dataclass(frozen=True)
 class SeedRepository:
-    """A bare repository of one commit, checked. ``files`` and ``folders`` are all it consists of."""
+    """A checked bare repository of one commit; ``files`` and ``folders`` are all of it."""
 
     folder: Path
     commit: str
@@ -148,7 +148,7 @@ class _Entry:
 
 
 def _check_link(seed: Path, name: str) -> None:
-    target = PurePosixPath(os.readlink(seed / name))
+    target = PurePosixPath((seed / name).readlink())
     depth = len(PurePosixPath(name).parts) - 1
     for part in target.parts:
         depth += -1 if part == ".." else 1

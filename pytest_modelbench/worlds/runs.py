@@ -19,6 +19,9 @@ from pathlib import Path
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.worlds.removal import remove
 
+SCRATCH = ".scratch"
+"""Start of the names ``.scratch-<pid>-<random>``: one command's, while its process lives."""
+
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -79,6 +82,9 @@ def sweep(root: Path, alive: Callable[[str], bool] | None = None) -> tuple[str, 
         if alive is not None and alive(run_id):
             continue
         problems.extend(close_run(root, run_id))
+    for folder in root.glob(f"{SCRATCH}-*-*"):
+        if not _exists(folder.name.split("-")[1]):
+            problems.extend(remove(folder))
     return tuple(problems)
 
 
@@ -98,6 +104,16 @@ def close_run(root: Path, run_id: str) -> tuple[str, ...]:
         return problems
     finally:
         os.close(lock)
+
+
+def _exists(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _share_lock(path: Path) -> int:

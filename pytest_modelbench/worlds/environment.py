@@ -1,0 +1,167 @@
+"""The environment: the virtual environment of ``[environment]``, built once for each lock.
+
+It holds the pinned packages and nothing of ours, is read-only in a box, and works there through the
+interpreter below it, which every box mounts at its own path. The lock is the list of pins, the
+interpreter and the platform; the folder is named by it and shared by all runs of the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from filelock import FileLock
+
+from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.packs.model import EnvironmentSpec
+from pytest_modelbench.worlds.box import INTERPRETER
+from pytest_modelbench.worlds.removal import remove
+
+CACHE_VARIABLE = "MODELBENCH_CACHE"
+
+_FORMAT = 1  # counts up when what is built of the same pins changes
+_COMPLETE = "complete"
+_SYSTEM_CACHE = Path("/var/cache/modelbench")
+_PIN = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[A-Za-z0-9][A-Za-z0-9._+!-]*"
+)
+_SECONDS = 1800.0
+
+
+def environment(spec: EnvironmentSpec) -> Path | None:
+    """Return the environment of a spec, built when it is new; None when no packages are asked for.
+
+    UsageProblem when a package is not pinned, cannot be installed, or the set does not fit
+    together; its text names the packages and the command that fills the cache.
+    """
+    if not spec.packages:
+        return None
+    for package in spec.packages:
+        if not _PIN.fullmatch(package):
+            raise UsageProblem(
+                f"[environment] packages: {package!r} is not pinned; write it as name==version"
+            )
+    cache = _cache_folder()
+    folder = cache / _key(spec)
+    if (folder / _COMPLETE).is_file():
+        return folder
+    with FileLock(cache / f"{folder.name}.lock"):
+        if not (folder / _COMPLETE).is_file():
+            _build(spec, folder)
+    return folder
+
+
+def _cache_folder() -> Path:
+    """Return where environments are kept: a place that the user of a box can reach, too.
+
+    A box made by root runs as another user, and root's home is closed to that.
+    """
+    if named := os.environ.get(CACHE_VARIABLE):
+        cache = Path(named).absolute()
+    elif os.geteuid() == 0:
+        cache = _SYSTEM_CACHE
+    else:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        cache = Path(home) / "modelbench"
+    cache = cache / "env"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageProblem(
+            f"{cache}: no place for environments ({error.strerror}); set {CACHE_VARIABLE}"
+        ) from error
+    return cache
+
+
+def _key(spec: EnvironmentSpec) -> str:
+    """Return the lock's digest. The interpreter counts by version, build and place."""
+    lock = [
+        str(_FORMAT),
+        sys.implementation.cache_tag or sys.implementation.name,
+        platform.python_version(),
+        sysconfig.get_platform(),
+        platform.libc_ver()[0],
+        INTERPRETER,
+        *sorted(spec.packages),
+    ]
+    return hashlib.sha256("\0".join(lock).encode()).hexdigest()[:24]
+
+
+def _build(spec: EnvironmentSpec, folder: Path) -> None:
+    """Build in place, since an environment holds its own path; the marker is written last."""
+    remove(folder)
+    python = folder / "bin" / "python"
+    try:
+        _run([INTERPRETER, "-I", "-m", "venv", "--without-pip", str(folder)], spec)
+        _run(
+            [
+                *(*_pip(), "--python", str(python), "install", "--no-deps", "--no-compile"),
+                *("--no-input", "--disable-pip-version-check", "--no-warn-script-location"),
+                *spec.packages,
+            ],
+            spec,
+        )
+        _run([*_pip(), "--python", str(python), "--disable-pip-version-check", "check"], spec)
+        compiled = [str(python), "-I", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")]
+        # A package may ship files for another Python; they are left as they are.
+        subprocess.run(compiled, capture_output=True, timeout=_SECONDS, check=False)
+        _open_to_all(folder)
+        (folder / _COMPLETE).write_text("\n".join(sorted(spec.packages)) + "\n")
+        (folder / _COMPLETE).chmod(0o644)
+    except BaseException:
+        remove(folder)
+        raise
+
+
+def _pip() -> list[str]:
+    """Return a pip that can install into another environment: ours, or the interpreter's own."""
+    for python in (sys.executable, INTERPRETER):
+        probe = [python, "-m", "pip", "--version"]
+        with contextlib.suppress(OSError):
+            done = subprocess.run(probe, capture_output=True, timeout=60, check=False)
+            if done.returncode == 0:
+                return [python, "-m", "pip"]
+    raise UsageProblem(
+        "[environment] needs pip, and this Python has none; install it: "
+        f"{shutil.which('uv') or ''} pip install pip".replace(":  ", ": ")
+    )
+
+
+def _run(command: list[str], spec: EnvironmentSpec) -> None:
+    # pip keeps its configuration (a proxy, an index of the company); what acts on Python goes.
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTHON") and name not in ("PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+    }
+    done = subprocess.run(
+        command, capture_output=True, timeout=_SECONDS, check=False, env=variables
+    )
+    if done.returncode != 0:
+        told = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
+        errors = [line for line in told if "ERROR" in line or "requires" in line] or told[-3:]
+        packages = " ".join(spec.packages)
+        raise UsageProblem(
+            f"[environment] cannot be built of {packages}: {' '.join(errors)[-800:]}; with access "
+            f"to a package index, fill the cache: {sys.executable} -m pip download --no-deps "
+            f"{packages}, and run again with PIP_FIND_LINKS set to that folder where there is none"
+        )
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let every user read, whatever the umask was: the user of a box may be another one."""
+    folder.chmod(0o755)
+    for _, folders, files, descriptor in os.fwalk(folder):
+        for name in (*folders, *files):
+            mode = os.lstat(name, dir_fd=descriptor).st_mode
+            if (mode & 0o170000) in (0o040000, 0o100000):
+                readable = mode & 0o7777 | 0o444 | (0o111 if mode & 0o100 else 0)
+                os.chmod(name, readable, dir_fd=descriptor)

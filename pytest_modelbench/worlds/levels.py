@@ -1,0 +1,102 @@
+"""Levels: what isolation this machine offers, found out by running it, and the choice of one."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from pytest_modelbench.errors import Fault, UsageProblem
+from pytest_modelbench.worlds import ownership
+from pytest_modelbench.worlds.box import INTERPRETER, TEMPORARY, Box, BoxSpec
+from pytest_modelbench.worlds.bubblewrap import BubblewrapBox
+from pytest_modelbench.worlds.portable import PortableBox
+
+BUBBLEWRAP = BubblewrapBox.level
+PORTABLE = PortableBox.level
+
+STRICT = (BUBBLEWRAP,)
+"""Levels that hold a candidate by the kernel: what ``strict`` accepts, strongest first."""
+
+_PROBE_SECONDS = 30.0
+_OLDEST = (0, 8)  # the first with --disable-userns
+
+
+@dataclass(frozen=True)
+class Level:
+    """One isolation level on this machine; ``why_not`` says what is missing and the remedy."""
+
+    name: str
+    available: bool
+    why_not: str = ""
+
+
+@functools.cache
+def probe() -> tuple[Level, ...]:
+    """Return the levels, strongest first; each was really run. Done once a process (some 40 ms)."""
+    why_not = _bubblewrap_problem()
+    return (Level(BUBBLEWRAP, not why_not, why_not), Level(PORTABLE, available=True))
+
+
+def choose(wanted: str) -> Box:
+    """Return a box of a level by name, the strongest for ``auto``, a kernel's for ``strict``.
+
+    UsageProblem when there is none; nothing weaker is taken instead. With ``auto`` the level is
+    what the machine offers: ``box.level`` stands on every record.
+    """
+    levels = {level.name: level for level in probe()}
+    names = {"auto": tuple(levels), "strict": STRICT}.get(wanted, (wanted,))
+    for name in names:
+        if name not in levels:
+            known = ", ".join(["auto", "strict", *levels])
+            raise UsageProblem(f"isolation {wanted!r} is not known; take one of {known}")
+        if levels[name].available:
+            return _box(name)
+    reasons = "; ".join(f"{name}: {levels[name].why_not}" for name in names)
+    raise UsageProblem(f"isolation {wanted!r} is not available on this machine: {reasons}")
+
+
+@functools.cache
+def _box(name: str) -> Box:
+    return BubblewrapBox() if name == BUBBLEWRAP else PortableBox()
+
+
+def _bubblewrap_problem() -> str:
+    """Return why boxes of bubblewrap do not work here, '' when they do."""
+    if sys.platform != "linux":
+        return "it is for Linux only"
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bwrap is not on the PATH; install the package bubblewrap (0.8 or newer)"
+    try:
+        told = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=_PROBE_SECONDS, check=False
+        ).stdout.decode(errors="replace")
+        version = re.search(r"(\d+)\.(\d+)", told)
+        if version is None or (int(version[1]), int(version[2])) < _OLDEST:
+            return f"{told.strip() or program} is too old; install bubblewrap 0.8 or newer"
+        script = f'id -u && exec {INTERPRETER} -I -S -c "import os; print(os.getppid())"'
+        seen = BubblewrapBox(program).run(
+            ["/bin/sh", "-c", script], BoxSpec(workdir=TEMPORARY), seconds=_PROBE_SECONDS
+        )
+    except (Fault, OSError, subprocess.TimeoutExpired) as error:
+        return f"{error}{_remedy(str(error))}"
+    expected = f"{ownership.INSIDE}\n1\n".encode()
+    if seen.status != 0 or seen.output != expected:
+        told = seen.output.decode(errors="replace").strip()[-300:]
+        return f"a box does not run as it must (exit {seen.status}): {told}{_remedy(told)}"
+    return ""
+
+
+def _remedy(text: str) -> str:
+    if any(word in text for word in ("namespace", "uid map", "RTM_NEWADDR", "not permitted")):
+        return (
+            "; allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 and "
+            "user.max_user_namespaces above 0; in a container, a seccomp profile that permits them)"
+        )
+    if "Permission denied" in text and INTERPRETER in text:
+        return f"; let others read the interpreter's folder ({sys.base_prefix})"
+    return ""
