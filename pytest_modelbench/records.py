@@ -196,9 +196,12 @@ class AttemptRecord(Record):
     working: float | None = Field(default=None, description="wall time less what the gateway held")
     usage: dict[Role, Usage] = Field(default_factory=dict)
     counts: dict[str, int] = Field(
-        default_factory=dict, description="turns, prose_turns, invented_tools, unreadable_arguments, "
-        "failed_commands, context_trims, …"
+        default_factory=dict,
+        description="turns, prose_turns, invented_tools, unreadable_arguments, "
+        "failed_commands, context_trims, …",
     )
+    end: str = Field(default="", description="how the work ended; '' in the ordinary way")
+    detail: str = Field(default="", description="more of the end, in words for a reader")
     box: str = Field(default="", description="isolation level really used")
     served_model: str = ""
     scripted: bool = False
@@ -210,7 +213,9 @@ class AttemptRecord(Record):
         default=None, description="files up to 4 kB in all kept in the line, else evidence holds it"
     )
     versions: dict[str, str] = Field(default_factory=dict)
-    grades: str = Field(default="", description="a regrade: id of the attempt whose harvest it judges")
+    grades: str = Field(
+        default="", description="a regrade: id of the attempt whose harvest it judges"
+    )
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -227,7 +232,9 @@ class AttemptRecord(Record):
         import json
 
         data = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        return json.dumps({"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":"))
+        return json.dumps(
+            {"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":")
+        )
 
 
 class Server(Record):
@@ -252,15 +259,22 @@ class Candidate(Record):
     params: dict[str, JsonValue] = Field(default_factory=dict, description="temperature, seed, …")
     tuning: dict[str, JsonValue] = Field(default_factory=dict, description="of the agent loop")
     limits: Limits = Limits()
-    options: dict[str, JsonValue] = Field(default_factory=dict, description="handed to the protocol")
+    options: dict[str, JsonValue] = Field(
+        default_factory=dict, description="handed to the protocol"
+    )
     script: str = Field(default="", description="scripted: path of the script, absolute")
     note: str = ""
-    facts: dict[str, JsonValue] = Field(default_factory=dict, description="LiteLLM model_info declared")
+    facts: dict[str, JsonValue] = Field(
+        default_factory=dict, description="LiteLLM model_info declared"
+    )
     list_price_of: str = ""
     price: dict[str, float] = Field(
-        default_factory=dict, description="usd per million tokens: input, output, cached, cache_written"
+        default_factory=dict,
+        description="usd per million tokens: input, output, cached, cache_written",
     )
-    same_as: str = Field(default="", description="an address that is the same service, for identity")
+    same_as: str = Field(
+        default="", description="an address that is the same service, for identity"
+    )
 
     @property
     def calls_model(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,7 +14,6 @@ from pydantic import JsonValue
 
 from pytest_modelbench.candidates import prompts
 from pytest_modelbench.candidates.conversation import Conversation
-from pytest_modelbench.candidates.journal import COUNTED, Journal
 from pytest_modelbench.candidates.tools import (
     COMMAND_SECONDS,
     NAMES,
@@ -30,6 +30,21 @@ from pytest_modelbench.records import Candidate, Limits
 TURNS = 100
 """The limit on turns where neither pack, case nor candidate declares one: a loop must end."""
 
+COUNTED = (
+    "turns",
+    "prose_turns",
+    "invented_tools",
+    "unreadable_arguments",
+    "failed_commands",
+    "failed_calls",
+    "tool_calls_as_text",
+    "context_trims",
+)
+"""What is counted in every attempt of the loop, 0 among it."""
+
+DETAIL_CHARS = 500
+"""Of what the model says about its end."""
+
 HELD_SHARE = 0.1
 """Of the wall time: from this share on, running out of it is the gateway's doing and a fault."""
 
@@ -40,11 +55,11 @@ class Model(Protocol):
     def chat(
         self,
         messages: Sequence[JsonValue],
+        tools: Sequence[JsonValue] | None = None,
+        params: Mapping[str, JsonValue] | None = None,
         *,
-        tools: Sequence[JsonValue],
-        params: Mapping[str, JsonValue],
-        working_left: float | None,
-        wall_left: float | None,
+        working_left: float | None = None,
+        wall_left: float | None = None,
     ) -> Reply:
         """Return the model's reply, a failed result among them; Fault where there is none.
 
@@ -60,13 +75,11 @@ class Work:
     ``end`` is '' when it finished, or stopped in the ordinary way, else a short stable word:
     ``step-limit``, ``time-limit``, ``failure-limit``, ``escalated``, ``no-answer``, or the reason
     of a failed reply (``context-exceeded``, ``other-model``, ``token-limit``…). ``detail`` tells a
-    reader more. ``held`` are the seconds that the gateway held the calls for.
+    reader more.
     """
 
     end: str = ""
     detail: str = ""
-    served_model: str = ""
-    held: float = 0.0
 
 
 def work(
@@ -75,17 +88,15 @@ def work(
     limits: Limits,
     model: Model,
     bench: Workbench,
-    journal: Journal,
+    counts: Counter[str],
 ) -> Work:
     """Let a model work on a task until it finishes or a limit ends it.
 
     Limits on tokens and cost are the gateway's to watch. Fault for whatever is not the model's
-    doing; the journal then holds what happened so far.
+    doing; ``counts`` then holds what happened so far.
     """
-    journal.counts.update(dict.fromkeys(COUNTED, 0))
-    done = _Loop(candidate, limits, model, bench, journal).run(prompt)
-    journal.note("end", reason=done.end, detail=done.detail)
-    return done
+    counts.update(dict.fromkeys(COUNTED, 0))
+    return _Loop(candidate, limits, model, bench, counts).run(prompt)
 
 
 class _End(Exception):
@@ -148,13 +159,13 @@ class _Loop:
         limits: Limits,
         model: Model,
         bench: Workbench,
-        journal: Journal,
+        counts: Counter[str],
     ) -> None:
         self.tuning = Tuning.of(candidate)
         window = self.tuning.window(candidate)
         self.turns = limits.turns or TURNS
         self.model = model
-        self.journal = journal
+        self.counts = counts
         self.talk = Conversation(self._budget(window), overhead=len(json.dumps(SCHEMAS)))
         self.tools = Tools(
             bench,
@@ -162,31 +173,29 @@ class _Loop:
             command_seconds=limits.command_seconds or COMMAND_SECONDS,
         )
         self.clock = _Clock(limits)
-        self.served_model = ""
         self.acted = False
         self.prose = self.failures = self.repeats = 0
         self.newest = ""
 
     def run(self, prompt: str) -> Work:
-        self._say("system", prompts.SYSTEM)
-        self._say("user", prompt)
+        self.talk.say("system", prompts.SYSTEM)
+        self.talk.say("user", prompt)
         try:
             while True:
                 self._turn()
         except _End as end:
-            return Work(end.reason, end.detail, self.served_model, self.clock.held)
+            return Work(end.reason, end.detail[:DETAIL_CHARS])
 
     def _turn(self) -> None:
         """Ask the model once and do what it says; _End when the work is over."""
-        turns = self.journal.counts["turns"]
+        turns = self.counts["turns"]
         if turns >= self.turns:
             same = self._repeated(self.repeats) if self.repeats > 2 else f"{turns} turns"
             raise _End("step-limit", same)
         self.clock.check()
-        self.journal.counts["context_trims"] += self.talk.trim()
+        self.counts["context_trims"] += self.talk.trim()
         reply = self._ask()
-        self.journal.count("turns")
-        self._note(reply)
+        self.counts["turns"] += 1
         if reply.outcome == ReplyOutcome.TOOL_CALLS:
             self._act(reply)
         else:
@@ -196,13 +205,12 @@ class _Loop:
         choice = self.tuning.tool_choice
         reply = self.model.chat(
             list(self.talk.messages),
-            tools=SCHEMAS,
-            params={"tool_choice": choice} if choice else {},
+            SCHEMAS,
+            {"tool_choice": choice} if choice else None,
             working_left=self.clock.working_left,
             wall_left=self.clock.wall_left,
         )
         self.clock.held += reply.held_seconds
-        self.served_model = reply.served_model or self.served_model
         return reply
 
     def _act(self, reply: Reply) -> None:
@@ -215,10 +223,10 @@ class _Loop:
     def _call(self, call: ToolCall) -> None:
         """Do one call and tell the model what it came to."""
         if call.name not in NAMES:
-            self.journal.count("invented_tools")
+            self.counts["invented_tools"] += 1
             self._answer(call, prompts.unknown_tool(call.name, NAMES), worked=False)
         elif call.arguments is None:
-            self.journal.count("unreadable_arguments")
+            self.counts["unreadable_arguments"] += 1
             self._answer(call, prompts.unreadable(call.problem_text), worked=False)
         elif call.name == "finish":
             raise _End(detail=str(call.arguments.get("summary", "")))
@@ -232,7 +240,7 @@ class _Loop:
         self.clock.check()
         result = self.tools.call(call.name, arguments, self.clock.left)
         if not result.worked:
-            self.journal.count("failed_commands" if result.command else "failed_calls")
+            self.counts["failed_commands" if result.command else "failed_calls"] += 1
         self.acted = True
         self._answer(call, result.text, result.worked)
 
@@ -250,7 +258,6 @@ class _Loop:
     def _answer(self, call: ToolCall, text: str, worked: bool) -> None:
         """Send a call's result to the model; _End after too many failures in a row."""
         self.talk.result(str(call.id), text)
-        self.journal.note("result", call=call.id, tool=call.name, text=text, failed=not worked)
         self.failures = 0 if worked else self.failures + 1
         if self.failures >= self.tuning.failure_limit:
             raise _End("failure-limit", f"{self.failures} calls in a row failed")
@@ -261,14 +268,14 @@ class _Loop:
             ordinary = reply.reason == "empty-answer" and self.acted
             raise _End("" if ordinary else reply.reason, reply.quote)
         as_text = reply.reason == "tool-call-as-text"
-        self.journal.count("tool_calls_as_text" if as_text else "prose_turns")
+        self.counts["tool_calls_as_text" if as_text else "prose_turns"] += 1
         self.prose += 1
         if self.prose >= self.tuning.prose_limit:
             ordinary = self.acted and not as_text
             detail = f"{self.prose} replies in a row without a tool call"
             raise _End("" if ordinary else reply.reason or "no-answer", detail)
         self.talk.reply(reply.message())
-        self._say("user", _NUDGES[reply.reason])
+        self.talk.say("user", _NUDGES[reply.reason])
 
     def _budget(self, window: int | None) -> int | None:
         """Return the characters that fit in the window, None where it is unknown."""
@@ -282,28 +289,6 @@ class _Loop:
         if window is None:
             return declared
         return min(declared, int(window * self.tuning.chars_per_token / 4))
-
-    def _say(self, role: str, text: str) -> None:
-        self.talk.say(role, text)
-        self.journal.note(role, text=text)
-
-    def _note(self, reply: Reply) -> None:
-        self.journal.note(
-            "reply",
-            outcome=reply.outcome.value,
-            reason=reply.reason,
-            answer=reply.answer,
-            reasoning=reply.reasoning,
-            calls=[
-                {"id": call.id, "tool": call.name, "arguments": call.raw}
-                for call in reply.tool_calls
-            ],
-            finish=reply.finish,
-            truncated=reply.truncated or None,
-            usage=reply.usage.model_dump(exclude_none=True),
-            model=reply.served_model,
-            quote=reply.quote,
-        )
 
 
 _NUDGES = {

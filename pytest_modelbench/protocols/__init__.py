@@ -1,1 +1,1 @@
-"""protocols"""
+"""Protocols: what each kind of task brings. Import from the modules."""

@@ -1,0 +1,137 @@
+"""The protocol ``agent``: a candidate works in a work tree, and the tree is judged."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pytest_modelbench.candidates.agent_version import AGENT_VERSION
+from pytest_modelbench.candidates.builtin import play
+from pytest_modelbench.candidates.journal import Journal
+from pytest_modelbench.candidates.loop import Work, work
+from pytest_modelbench.candidates.tools import Workbench
+from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
+from pytest_modelbench.checks.verify import verify
+from pytest_modelbench.errors import Fault
+from pytest_modelbench.gateway.client import Session
+from pytest_modelbench.packs.model import Case
+from pytest_modelbench.protocols.protocol import Harvested, Services
+from pytest_modelbench.protocols.tree import BoxedTree
+from pytest_modelbench.records import Candidate, Role, Verdict
+from pytest_modelbench.worlds.harvest import harvest
+from pytest_modelbench.worlds.removal import remove
+from pytest_modelbench.worlds.repository import seed_repository
+from pytest_modelbench.worlds.world import open_world
+
+PROTOCOL_VERSION = "1"
+"""Part of a task's identity: raised when a case is made into something else to meet."""
+
+NEVER_PASSES = ("escalated", "other-model")
+"""Ends after which a verdict is no pass, whatever the checks say: docs/design/agent.md."""
+
+
+@dataclass(frozen=True)
+class AgentProtocol:
+    """Seed repository and work tree, an agent in a box, checks apart from it."""
+
+    name: str = "agent"
+    version: str = PROTOCOL_VERSION
+    agent_version: str = AGENT_VERSION
+    grader_version: str = GRADER_VERSION
+
+    def work(
+        self,
+        case: Case,
+        candidate: Candidate,
+        repeat: int,
+        attempt_id: str,
+        services: Services,
+        journal: Journal | None = None,
+    ) -> Harvested:
+        """Let a candidate work in a tree made of the case's seed, and take what it leaves."""
+        journal = Journal() if journal is None else journal
+        seed = seed_repository(case.seed, services.cache)
+        environment = services.environment(case.environment)
+        with open_world(seed, services.run, services.box.owner) as world:
+            tree = BoxedTree(world, services.box, world.spec(environment))
+            if candidate.calls_model:
+                done = _by_model(case, candidate, repeat, attempt_id, services, tree, journal)
+            else:
+                play(candidate, case, tree)
+                done = Work()
+            taken = harvest(world.tree)
+        return Harvested(
+            harvest=taken,
+            end=done.end,
+            detail=done.detail,
+            counts=dict(journal.counts),
+            usage=dict(journal.usage),
+            held=journal.held,
+            served_model=journal.served_model,
+            transcript=journal.transcript,
+        )
+
+    def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
+        """Run the case's hidden checks on the harvest, laid in a fresh folder."""
+        if case.hidden is None:
+            raise Fault("grader", f"case {case.id} has no hidden checks", stage="grade")
+        folder = services.run / f"grade-{secrets.token_hex(8)}"
+        try:
+            harvested.harvest.lay(folder, services.box.owner)
+            return services.grader.observe(
+                case.hidden,
+                folder,
+                services.environment(case.environment),
+                case.check.seconds,
+                secrets.randbits(31),
+            )
+        except OSError as error:
+            raise Fault("grader", f"the harvest cannot be laid: {error}", stage="grade") from error
+        finally:
+            remove(folder)
+
+    def verify(self, case: Case, harvested: Harvested, observation: Observation) -> Verdict:
+        """Return the checks' verdict; where it is no pass, with the reason that the work ended."""
+        verdict = verify(observation)
+        if harvested.end in NEVER_PASSES:
+            return verdict.model_copy(
+                update={"passed": False, "reward": 0.0, "reason": harvested.end}
+            )
+        if verdict.passed or not harvested.end:
+            return verdict
+        return verdict.model_copy(update={"reason": harvested.end})
+
+
+def _by_model(
+    case: Case,
+    candidate: Candidate,
+    repeat: int,
+    attempt_id: str,
+    services: Services,
+    bench: Workbench,
+    journal: Journal,
+) -> Work:
+    """Let a model work through the agent loop; the journal has what it used, even after a fault."""
+    if services.gateway is None:
+        raise Fault("gateway", f"candidate {candidate.name} calls a model and no gateway runs")
+    limits = case.limits.within(candidate.limits)
+    session = services.gateway.grant(
+        attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits
+    )
+    try:
+        done = work(case.prompt, candidate, limits, session, bench, journal.counts)
+    except BaseException:
+        with suppress(Fault):  # the first trouble is the one to tell
+            _close(session, journal)
+        raise
+    _close(session, journal)
+    return done
+
+
+def _close(session: Session, journal: Journal) -> None:
+    ended = session.close()
+    journal.usage[Role.CANDIDATE] = ended.usage
+    journal.held = ended.held_seconds
+    journal.served_model = ended.served_model
+    journal.transcript = ended.transcript

@@ -1,0 +1,103 @@
+"""What a kind of task brings: how a candidate meets a case, what is observed, what is verified."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_modelbench.candidates.journal import Journal
+from pytest_modelbench.checks.grader import Grader
+from pytest_modelbench.checks.observation import Observation
+from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.gateway.client import GatewayClient
+from pytest_modelbench.packs.model import Case, EnvironmentSpec
+from pytest_modelbench.records import Candidate, Role, Usage, Verdict
+from pytest_modelbench.worlds.box import Box
+from pytest_modelbench.worlds.harvest import Harvest
+
+
+@dataclass(frozen=True)
+class Services:
+    """What an attempt needs of its worker.
+
+    ``run`` is the run's private folder, where worlds are made; ``cache`` keeps seed repositories
+    from run to run. ``environment`` returns a pack's virtual environment, built when it is not
+    there yet, None for a pack without one. ``gateway`` is None where no cell calls a model.
+    """
+
+    box: Box
+    grader: Grader
+    gateway: GatewayClient | None
+    run: Path
+    cache: Path
+    environment: Callable[[EnvironmentSpec], Path | None]
+
+
+@dataclass(frozen=True)
+class Harvested:
+    """What is left of a candidate's work: all that observing and verifying may know of it.
+
+    ``end`` is '' for an ordinary end, else a short stable word; ``detail`` says more of it. Both
+    are kept with the record: a regrade needs the former.
+    """
+
+    harvest: Harvest
+    end: str = ""
+    detail: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[Role, Usage] = field(default_factory=dict)
+    held: float = 0.0
+    served_model: str = ""
+    transcript: bytes = b""
+
+
+class Protocol(typing.Protocol):
+    """A kind of task.
+
+    ``version`` is part of a task's identity, ``agent_version`` of a candidate's, and
+    ``grader_version`` of a check's.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def agent_version(self) -> str: ...
+    @property
+    def grader_version(self) -> str: ...
+
+    def work(
+        self,
+        case: Case,
+        candidate: Candidate,
+        repeat: int,
+        attempt_id: str,
+        services: Services,
+        journal: Journal | None = None,
+    ) -> Harvested:
+        """Let a candidate work on a case in a world of its own, and take what it leaves.
+
+        When this returns or raises, nothing that the candidate started is alive and the world is
+        gone. ``journal`` is filled as the work goes on, so that a fault leaves what was used.
+        """
+        ...
+
+    def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
+        """Return what the case's checks see of a harvest; Fault of stage grade for our troubles."""
+        ...
+
+    def verify(self, case: Case, harvested: Harvested, observation: Observation) -> Verdict:
+        """Return the verdict. Pure: the same evidence gives the same verdict."""
+        ...
+
+
+def protocol_named(name: str) -> Protocol:
+    """Return a protocol by the name that a pack gives it."""
+    from pytest_modelbench.protocols.agent import AgentProtocol
+
+    if name != AgentProtocol.name:
+        raise UsageProblem(f"there is no protocol {name!r}; there is: {AgentProtocol.name}")
+    return AgentProtocol()
