@@ -78,7 +78,9 @@ def _packs_below(folder: Path) -> Iterator[Path]:
         if PACK_MANIFEST in files:
             yield Path(here)
             folders.clear()
-        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        if "pyvenv.cfg" in files:
+            folders.clear()
+        folders[:] = sorted(n for n in folders if n[0] not in "._" and n != "node_modules")
 
 
 def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
@@ -91,7 +93,6 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
     tags = about.take_texts("tags")
     about.take_text("notes")
     protocol = about.take_choice("protocol", PROTOCOLS, PROTOCOLS[0])
-    threshold = about.take_number("threshold", whole=False, most=1)
     about.finish()
     limits = _limits(manifest.take_table("limits"))
     check = _check(manifest.take_table("check"), CheckSpec())
@@ -109,7 +110,6 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         limits=limits,
         check=check,
         environment=environment,
-        threshold=threshold,
         title=title,
         tags=tags,
     )
@@ -176,7 +176,7 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
         check_task_folder(seed, problems)
     if hidden.exists() or hidden.is_symlink():
         check_task_folder(hidden, problems)
-        if hidden.is_dir() and not any(hidden.glob("test_*.py")):
+        if hidden.is_dir() and not any(hidden.rglob("test_*.py")):
             problems.add(
                 "holds no hidden check",
                 hidden,
