@@ -277,6 +277,8 @@ def _parse(text: str, path: Path, problems: Problems) -> dict[str, object] | Non
     except ValueError as error:  # TOMLDecodeError, and the int of thousands of digits
         match = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(match[1]) if match else None
+        if "at end of document" in str(error):
+            line = text.count("\n", 0, len(text.rstrip())) + 1
         what = re.sub(r" \(at .*\)$", "", str(error), flags=re.DOTALL)
         problems.add(f"is not TOML: {what}", path, line, remedy="mend the line")
     return None
