@@ -1,0 +1,32 @@
+"""What a run declared that it would measure, and how it is to be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_modelbench.records import Cell
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What was declared: cases of one pack x candidates x repeats."""
+
+    pack: str
+    cases: tuple[str, ...]
+    candidates: tuple[str, ...]
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to count. ``uncertified``: case to reason; ``not_run``: cell to the reason, if known."""
+
+    interval: str = "wilson"
+    alpha: float = 0.05
+    baseline: str | None = None
+    uncertified: Mapping[str, str] = field(default_factory=dict)
+    not_run: Mapping[Cell, str] = field(default_factory=dict)
+
+
+DEFAULTS = Options()

@@ -1,0 +1,253 @@
+"""A scorecard as Markdown: every table of the report, for a file or a step summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.report.escape import escape_markdown
+from pytest_modelbench.report.numbers import UNKNOWN, dollars, duration, plural
+from pytest_modelbench.report.pairs import Pair
+from pytest_modelbench.report.rows import Known, Row
+from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.stats import (
+    NO_ESTIMATE,
+    format_interval,
+    format_p,
+    format_percent,
+    format_points,
+    format_points_interval,
+)
+
+
+def markdown(card: Scorecard) -> str:
+    """Return the report of one pack; tables in GitHub's form, one newline at the end."""
+    parts = [
+        f"## modelbench: {_text(card.grid.pack)}",
+        _text(card.note) if card.note else "",
+        _completeness(card),
+        "### Frontier",
+        _table(_FRONTIER, [_frontier(row, card) for row in card.rows]),
+        *(f"- {line}" for line in _remarks(card)),
+        "### Paired comparisons" if card.pairs else "",
+        _table(_PAIRS, [_pair(pair) for pair in card.pairs]),
+        _family(card),
+        "### Resources",
+        _table(_RESOURCES, [_resources(row) for row in card.rows]),
+        "### Where answers fail" if any(row.reasons for row in card.rows) else "",
+        _table(("candidate", "check or reason", "count"), _failures(card)),
+        "### Agent" if any(row.behaviour for row in card.rows) else "",
+        _table(("candidate", "what", "attempts", "in all"), _behaviour(card)),
+        "### Cases",
+        _table(("case", *(_text(row.candidate) for row in card.rows)), _cases(card)),
+        "### Faults and missing cells" if card.verdicts < card.cells else "",
+        _table(("candidate", "why", "cells"), _missing(card)),
+        "### Versions" if card.old else "",
+        _table(("candidate", "case", "changed", "passed, not counted"), _old(card)),
+    ]
+    lines: list[str] = []
+    for part in filter(None, parts):
+        # Bullets stay together; everything else is a paragraph of its own.
+        joined = lines and part.startswith("- ") and lines[-1].startswith("- ")
+        lines += [part] if joined or not lines else ["", part]
+    return "\n".join(lines) + "\n"
+
+
+_FRONTIER = (
+    "candidate",
+    "cells",
+    "passed",
+    "rate [95%], %",
+    "no verdict",
+    "mean reward",
+    "$ an attempt",
+    "$ a pass",
+    "median s",
+    "rank",
+)
+_PAIRS = ("A", "B", "cases", "A only", "B only", "alike", "difference, pt", "p", "verdict")
+_RESOURCES = (
+    "candidate",
+    "input",
+    "cached",
+    "output",
+    "reasoning",
+    "p90 s",
+    "sum s",
+    "list $",
+    "billed $",
+    "requests",
+    "retries",
+    "waits",
+)
+
+
+def _completeness(card: Scorecard) -> str:
+    status = "Scorecard" if card.complete else "**Interim**, no scorecard"
+    told = (
+        f"{status}: {plural(card.cells, 'cell')}, {plural(card.verdicts, 'verdict')}, "
+        f"{plural(card.faults, 'fault')}; {plural(len(card.cases), 'case')}, "
+        f"{plural(card.grid.repeats, 'repeat')}, {plural(len(card.rows), 'candidate')}."
+    )
+    excluded = [f"{_text(case)} ({_text(why)})" for case, why in card.uncertified.items()]
+    return told + (f" Excluded: {', '.join(excluded)}." if excluded else "")
+
+
+def _frontier(row: Row, card: Scorecard) -> Sequence[str]:
+    open_cells = str(row.missing)
+    if row.missing and row.bounds:
+        low, high = (format_percent(end, 1) for end in row.bounds)
+        open_cells = f"{row.missing} of {row.cells}: {low} to {high}"
+    per_pass = row.cost_per_pass
+    return (
+        _text(row.candidate) + (" (scripted)" if row.scripted else ""),
+        str(row.cells),
+        f"{row.passes}/{row.verdicts}",
+        f"{format_percent(row.rate, 1)} {format_interval(row.interval, 1)}"
+        if row.rate is not None
+        else NO_ESTIMATE,
+        open_cells,
+        NO_ESTIMATE if row.mean_reward is None else f"{row.mean_reward:.3f}",
+        dollars(row.cost_per_attempt),
+        dollars(None)
+        if per_pass is None
+        else NO_ESTIMATE
+        if per_pass.value is None
+        else dollars(per_pass.value),
+        duration(row.seconds.value if row.seconds else None),
+        NO_ESTIMATE
+        if row.rank is None
+        else f"{row.rank.best}-{row.rank.worst}"
+        if row.rank.best != row.rank.worst
+        else str(row.rank.best),
+    )
+
+
+def _remarks(card: Scorecard) -> Iterable[str]:
+    methods = sorted({row.interval.method for row in card.rows if row.interval})
+    if methods:
+        yield f"Interval: {', '.join(methods)}. The case is the unit, not the attempt."
+    for row in card.rows:
+        cost = row.list_cost
+        if cost.total is not None and not cost.complete:
+            cover = f"{dollars(cost.total)} for {cost.known} of {cost.of} cells"
+            yield f"{_text(row.candidate)}: {cover}, unknown for the others."
+        if row.superseded:
+            older = plural(row.superseded, "older attempt")
+            yield f"{_text(row.candidate)}: {older} superseded by a fresh start."
+        for where, spent in row.elsewhere.items():
+            yield f"{_text(row.candidate)}: {_text(where)} {_sum(spent, '$')}, apart."
+    trust = sorted({str(row.trust) for row in card.rows if row.verdicts})
+    boxes = sorted({_text(box) for row in card.rows for box in row.boxes})
+    if trust:
+        yield f"Trust: {', '.join(trust)}." + (f" Isolation: {', '.join(boxes)}." if boxes else "")
+
+
+def _pair(pair: Pair) -> Sequence[str]:
+    found = pair.difference
+    both = "" if pair.both is None else f" (both {pair.both}, neither {pair.neither})"
+    verdict = pair.in_words
+    if pair.better is not None:
+        verdict = f"**{_text(pair.better)} better**"
+    elif pair.sweep_could_not_decide:
+        verdict += f"; even a clean sweep of {pair.disagreements} could not decide"
+    elif pair.cases and pair.adjusted_p is not None and pair.adjusted_p < 0.05:
+        verdict = "not yet: the grid is not complete"
+    elif pair.detectable is not None:
+        verdict += f"; could show about {format_percent(min(pair.detectable, 1.0))} points"
+    left_out = f" ({pair.left_out} left out)" if pair.left_out else ""
+    return (
+        _text(pair.a),
+        _text(pair.b),
+        f"{pair.cases}{left_out}",
+        str(pair.a_more),
+        str(pair.b_more),
+        f"{pair.alike}{both}",
+        NO_ESTIMATE
+        if found is None
+        else f"{format_points(found.value)} {format_points_interval(found.interval)}",
+        NO_ESTIMATE if pair.adjusted_p is None else format_p(pair.adjusted_p, pair.level),
+        verdict,
+    )
+
+
+def _family(card: Scorecard) -> str:
+    if not card.pairs:
+        return ""
+    methods = ", ".join(sorted({pair.method for pair in card.pairs}))
+    against = f"each with {_text(card.baseline)}" if card.baseline else "all pairs"
+    level = "" if card.complete else f" Interim: decided below {card.level:g}."
+    return (
+        f"p: {methods} by case, adjusted by Holm over {plural(len(card.pairs), 'comparison')} "
+        f"({against}).{level} *A only* and *B only* count the cases on which one is better."
+    )
+
+
+def _resources(row: Row) -> Sequence[str]:
+    return (
+        _text(row.candidate),
+        *(_sum(row.tokens[name], "") for name in ("input", "cached", "output", "reasoning")),
+        duration(row.p90_seconds.value if row.p90_seconds else None),
+        duration(row.summed_seconds),
+        _sum(row.list_cost, "$"),
+        _sum(row.billed_cost, "$"),
+        *(f"{row.counts.get(name, 0):,}" for name in ("requests", "retries", "waits")),
+    )
+
+
+def _sum(sums: Known, unit: str) -> str:
+    if sums.total is None:
+        return UNKNOWN
+    text = dollars(sums.total) if unit else f"{sums.total:,.0f}"
+    return text if sums.known == sums.of else f"{text} ({sums.known} of {sums.of} cells)"
+
+
+def _failures(card: Scorecard) -> Iterable[Sequence[str]]:
+    for row in card.rows:
+        for reason, count in row.reasons.items():
+            yield _text(row.candidate), _text(reason), str(count)
+        for (check, reason), count in row.failing.items():
+            why = f": {_text(reason)}" if reason else ""
+            yield _text(row.candidate), f"check {_text(check)}{why}", str(count)
+
+
+def _behaviour(card: Scorecard) -> Iterable[Sequence[str]]:
+    for row in card.rows:
+        for name, count in row.behaviour.items():
+            yield _text(row.candidate), _text(name), str(row.misbehaved[name]), str(count)
+
+
+def _cases(card: Scorecard) -> Iterable[Sequence[str]]:
+    measured = any(row.candidate not in BUILT_IN for row in card.rows)
+    for case in card.cases:
+        cells = (f"{passed}/{judged}" for passed, judged in (r.by_case[case] for r in card.rows))
+        mark = " (all)" if measured and case in card.solved_by_all else ""
+        mark = " (none)" if measured and case in card.solved_by_none else mark
+        yield _text(case) + mark, *cells
+
+
+def _missing(card: Scorecard) -> Iterable[Sequence[str]]:
+    for row in card.rows:
+        for kind, count in row.faults.items():
+            yield _text(row.candidate), f"fault: {_text(kind)}", str(count)
+        for why, count in row.waiting.items():
+            yield _text(row.candidate), _text(why), str(count)
+
+
+def _old(card: Scorecard) -> Iterable[Sequence[str]]:
+    for old in card.old:
+        changed = " and ".join(old.changed) or "version"
+        yield _text(old.candidate), _text(old.case), changed, f"{old.passes}/{old.verdicts}"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    from tabulate import tabulate
+
+    body = list(rows)
+    if not body:
+        return ""
+    return tabulate(body, headers=heads, tablefmt="github", disable_numparse=True)
+
+
+def _text(text: str) -> str:
+    return escape_markdown(text)

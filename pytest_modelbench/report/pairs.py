@@ -1,0 +1,210 @@
+"""Compare candidates on the cases that both completed: exact tests over one declared family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from pytest_modelbench.stats import (
+    CaseScores,
+    Decision,
+    Difference,
+    PairBounds,
+    RepeatPlan,
+    decide,
+    holm,
+    least_detectable_difference,
+    mcnemar_midp,
+    min_disagreements,
+    pair_bounds,
+    pair_counts,
+    paired_difference,
+    repeat_plan,
+    sign_flip,
+)
+from pytest_modelbench.stats.paired import case_differences
+
+Passes = Mapping[str, tuple[int, int]]
+"""Passes and verdicts of each case of the grid that counts."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A against B. ``both`` to ``neither`` count cases at one repeat, and are None with more.
+
+    ``a_more``, ``b_more`` and ``alike`` count cases at any number of repeats. ``left_out`` cases
+    lack a verdict of one of the two. ``p`` is None where no case can be compared.
+    """
+
+    a: str
+    b: str
+    cases: int
+    left_out: int
+    a_more: int
+    b_more: int
+    alike: int
+    both: int | None
+    neither: int | None
+    difference: Difference | None
+    p: float | None
+    adjusted_p: float | None
+    midp: float | None
+    method: str
+    level: float
+    """At which this look decides: lower before the grid is complete."""
+    decision: Decision
+    needed: int
+    bounds: PairBounds | None
+    repeats: RepeatPlan | None
+
+    @property
+    def disagreements(self) -> int:
+        """Return the number of cases on which the two differ."""
+        return self.a_more + self.b_more
+
+    @property
+    def better(self) -> str | None:
+        """Return the name of the better one, None where that is not decided."""
+        if self.decision is Decision.A_BETTER:
+            return self.a
+        return self.b if self.decision is Decision.B_BETTER else None
+
+    @property
+    def sweep_could_not_decide(self) -> bool:
+        """Tell whether disagreements are too few for even a clean sweep of them to decide."""
+        return 0 < self.disagreements < self.needed
+
+    @property
+    def detectable(self) -> float | None:
+        """Return the least true difference that these cases show in 4 of 5 runs, as a share."""
+        if not self.cases or not self.disagreements:
+            return None
+        if self.repeats is not None:
+            return self.repeats.least_detectable_difference()
+        return _detectable(self.cases, self.disagreements)
+
+    @property
+    def in_words(self) -> str:
+        """Return the verdict."""
+        if not self.cases:
+            return "no case to compare yet"
+        return f"{self.better} better" if self.better else str(self.decision)
+
+
+def compare(
+    passes: Mapping[str, Passes],
+    repeats: int,
+    *,
+    alpha: float,
+    level: float,
+    baseline: str | None = None,
+) -> tuple[Pair, ...]:
+    """Compare all pairs, or each candidate with the baseline; Holm over all that are declared.
+
+    ``level`` is that of this look, ``alpha`` that of the complete grid.
+
+    ``passes`` is by candidate, in the order in which pairs are to be shown; each has the same
+    cases. A case enters a pair when both have a verdict of all its repeats.
+    """
+    names = list(passes)
+    if baseline is not None and baseline in passes:
+        declared = [(name, baseline) for name in names if name != baseline]
+    else:
+        declared = list(combinations(names, 2))
+    family = len(declared)
+    found = [_Compared.of(passes[a], passes[b], repeats) for a, b in declared]
+    tested = [pair for pair in found if pair.cases]
+    adjusted = iter(holm([pair.p for pair in tested], family))
+    return tuple(
+        pair.judged(
+            a, b, passes, repeats, next(adjusted) if pair.cases else None, (alpha, level), family
+        )
+        for (a, b), pair in zip(declared, found, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A pair before the family is known."""
+
+    cases: int
+    left_out: int
+    a: CaseScores
+    b: CaseScores
+    differences: Sequence[int]
+    p: float
+    method: str
+    plan: RepeatPlan | None
+
+    @classmethod
+    def of(cls, a: Passes, b: Passes, repeats: int) -> _Compared:
+        shared = [case for case in a if a[case][1] == repeats == b[case][1]]
+        a_passes = [a[case][0] for case in shared]
+        b_passes = [b[case][0] for case in shared]
+        attempts = [repeats] * len(shared)
+        a_scores = CaseScores.of_passes(a_passes, attempts)
+        b_scores = CaseScores.of_passes(b_passes, attempts)
+        differences = case_differences(a_scores, b_scores)
+        test = sign_flip(differences)
+        plan = repeat_plan(a_passes, b_passes, attempts, attempts) if repeats > 1 else None
+        left_out = len(a) - len(shared)
+        method = test.method
+        if repeats > 1 and test.draws is None:  # whose differences happened to be of one size
+            method = "exact sign-flip"
+        return cls(len(shared), left_out, a_scores, b_scores, differences, test.p, method, plan)
+
+    def judged(
+        self,
+        a: str,
+        b: str,
+        passes: Mapping[str, Passes],
+        repeats: int,
+        adjusted_p: float | None,
+        levels: tuple[float, float],
+        family: int,
+    ) -> Pair:
+        counts = pair_counts(self.differences)
+        alpha, level = levels
+        single = repeats == 1
+        rows = list(zip(self.a.numerators, self.b.numerators, strict=True))
+        bounds = None
+        if self.left_out:
+            bounds = pair_bounds(
+                [passed for passed, _ in passes[a].values()],
+                [judged for _, judged in passes[a].values()],
+                [passed for passed, _ in passes[b].values()],
+                [judged for _, judged in passes[b].values()],
+                repeats,
+                comparisons=family,
+                alpha=alpha,
+            )
+        return Pair(
+            a=a,
+            b=b,
+            cases=self.cases,
+            left_out=self.left_out,
+            a_more=counts.a_more,
+            b_more=counts.b_more,
+            alike=counts.alike,
+            both=sum(x == y == 1 for x, y in rows) if single else None,
+            neither=sum(x == y == 0 for x, y in rows) if single else None,
+            difference=paired_difference(self.a, self.b),
+            p=self.p if self.cases else None,
+            adjusted_p=adjusted_p,
+            midp=mcnemar_midp(counts.a_more, counts.b_more) if single and self.cases else None,
+            method=self.method,
+            level=level,
+            decision=Decision.UNDECIDED
+            if adjusted_p is None
+            else decide(adjusted_p, counts.net, counts.disagreements, level),
+            needed=min_disagreements(family, alpha),
+            bounds=bounds,
+            repeats=self.plan,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _detectable(cases: int, disagreements: int) -> float | None:
+    return least_detectable_difference(cases, disagreements / cases)

@@ -1,0 +1,238 @@
+"""One candidate's figures on one grid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any, TypeVar
+
+from pytest_modelbench.records import Cell, Trust
+from pytest_modelbench.report.grid import Grid, Options
+from pytest_modelbench.report.tally import NOT_RUN, CaseTally, Tally
+from pytest_modelbench.stats import (
+    Bounds,
+    CaseScores,
+    CostPerPass,
+    Interval,
+    RankInterval,
+    TimeQuantile,
+    case_score,
+    cost_per_pass,
+    jeffreys,
+    pass_hat_k,
+    rate_bounds,
+    time_quantile,
+)
+
+LARGEST_K = 10
+"""Largest k of pass^k that a report counts."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A sum over those of ``of`` attempts that know the quantity; unknown is never 0."""
+
+    total: float | None
+    known: int
+    of: int
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every attempt knows it."""
+        return self.known == self.of > 0
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean over the attempts that know it."""
+        return None if self.total is None else self.total / self.known
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate. Shares are in [0, 1], money in USD, times in seconds."""
+
+    candidate: str
+    cells: int
+    verdicts: int
+    passes: int
+    faults: Mapping[str, int]
+    waiting: Mapping[str, int]
+    by_case: Mapping[str, tuple[int, int]]
+    """Passes and verdicts of each case that counts."""
+    rate: float | None
+    interval: Interval | None
+    effective_cases: float | None
+    bounds: Bounds | None
+    pass_hat: Mapping[int, float]
+    """Chance that all of k attempts pass, for k above 1 that every case has."""
+    mean_reward: float | None
+    mean_reward_of_passes: float | None
+    reward_interval: Interval | None
+    list_cost: Known
+    billed_cost: Known
+    cost_per_pass: CostPerPass | None
+    tokens: Mapping[str, Known]
+    seconds: TimeQuantile | None
+    p90_seconds: TimeQuantile | None
+    summed_seconds: float
+    counts: Mapping[str, float]
+    behaviour: Mapping[str, int]
+    misbehaved: Mapping[str, int]
+    reasons: Mapping[str, int]
+    failing: Mapping[tuple[str, str], int]
+    trust: Trust
+    boxes: tuple[str, ...]
+    served: tuple[str, ...]
+    scripted: bool
+    superseded: int
+    fresh_starts: int
+    elsewhere: Mapping[str, Known]
+    rank: RankInterval | None
+
+    @property
+    def missing(self) -> int:
+        """Return how many cells have no verdict."""
+        return self.cells - self.verdicts
+
+    @property
+    def cost_per_attempt(self) -> float | None:
+        """Return the mean list cost of an attempt; None unless every attempt's is known."""
+        return self.list_cost.mean if self.list_cost.complete else None
+
+    @property
+    def failing_checks(self) -> Counter[str]:
+        """Return how many attempts lost each check."""
+        found: Counter[str] = Counter()
+        for (name, _), count in self.failing.items():
+            found[name] += count
+        return found
+
+
+def make_row(
+    one: Tally, current: Mapping[str, CaseTally | None], grid: Grid, options: Options
+) -> Row:
+    """Make a row of the counts of each case that counts, at today's version."""
+    counted = {case: found or CaseTally() for case, found in current.items()}
+    judged = {case: found for case, found in counted.items() if found.verdicts}
+    verdicts = sum(found.verdicts for found in judged.values())
+    passes = sum(found.passes for found in judged.values())
+    scores = CaseScores.of_passes(
+        [found.passes for found in judged.values()], [found.verdicts for found in judged.values()]
+    )
+    score = case_score(scores)
+    interval = score.interval if score else None
+    if options.interval == "jeffreys" and grid.repeats == 1:
+        interval = jeffreys(passes, verdicts)
+    rewards = [reward for found in judged.values() for reward in found.rewards]
+    won = [
+        reward
+        for found in judged.values()
+        for reward, passed in zip(found.rewards, found.outcomes, strict=True)
+        if passed
+    ]
+    reward = case_score(CaseScores.of_rewards([found.rewards for found in judged.values()]))
+    times = [median(found.seconds) for found in judged.values() if found.seconds]
+    return Row(
+        candidate=one.candidate,
+        cells=len(counted) * grid.repeats,
+        verdicts=verdicts,
+        passes=passes,
+        faults=_total(found.faults for found in counted.values()),
+        waiting=_waiting(one.candidate, counted, grid, options.not_run),
+        by_case={case: (found.passes, found.verdicts) for case, found in counted.items()},
+        rate=score.mean if score else None,
+        interval=interval,
+        effective_cases=score.effective_cases if score else None,
+        bounds=rate_bounds(
+            [found.passes for found in counted.values()],
+            [found.verdicts for found in counted.values()],
+            [grid.repeats] * len(counted),
+        ),
+        pass_hat=_pass_hat(judged.values()),
+        mean_reward=reward.mean if reward else None,
+        mean_reward_of_passes=sum(won) / len(won) if won else None,
+        reward_interval=reward.interval if reward and rewards else None,
+        list_cost=_known(judged.values(), "list_usd"),
+        billed_cost=_known(judged.values(), "billed_usd"),
+        cost_per_pass=_cost_per_pass(judged.values()),
+        tokens={
+            name: _known(judged.values(), name)
+            for name in ("input", "cached", "output", "reasoning")
+        },
+        seconds=time_quantile(times),
+        p90_seconds=time_quantile(times, 0.9),
+        summed_seconds=sum(second for found in judged.values() for second in found.seconds),
+        counts=_total(found.counts for found in judged.values()),
+        behaviour=_total(found.behaviour for found in judged.values()),
+        misbehaved=_total(found.misbehaved for found in judged.values()),
+        reasons=_total(found.reasons for found in judged.values()),
+        failing=_total(found.failing for found in judged.values()),
+        trust=Trust.least(found.trust for found in judged.values()),
+        boxes=tuple(sorted({box for found in judged.values() for box in found.boxes})),
+        served=tuple(sorted({model for found in judged.values() for model in found.served})),
+        scripted=any(found.scripted for found in judged.values()),
+        superseded=one.superseded,
+        fresh_starts=one.fresh_starts,
+        elsewhere={
+            where: Known(found.total if found.known else None, found.known, found.of)
+            for where, found in one.elsewhere.items()
+        },
+        rank=None,
+    )
+
+
+# Any: comparable, which typing has no word for
+_Key = TypeVar("_Key", bound=Any)
+
+
+def _total(counters: Iterable[Counter[_Key]]) -> dict[_Key, int]:
+    """Add counters up, the most frequent first and ties by name."""
+    total: Counter[_Key] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _waiting(
+    name: str, counted: Mapping[str, CaseTally], grid: Grid, not_run: Mapping[Cell, str]
+) -> dict[str, int]:
+    """Count the cells that have neither verdict nor fault, by reason."""
+    reasons: Counter[str] = Counter()
+    for case, found in counted.items():
+        for repeat in range(1, grid.repeats + 1):
+            if repeat not in found.by_repeat:
+                told = not_run.get(Cell(grid.pack, case, name, repeat))
+                reasons[told or found.waiting.get(repeat, NOT_RUN)] += 1
+    return _total([reasons])
+
+
+def _known(judged: Iterable[CaseTally], name: str) -> Known:
+    total, known, of = 0.0, 0, 0
+    for found in judged:
+        of += found.verdicts
+        if name in found.sums:
+            total += found.sums[name].total
+            known += found.sums[name].known
+    return Known(total if known else None, known, of)
+
+
+def _cost_per_pass(judged: Iterable[CaseTally]) -> CostPerPass | None:
+    costs, passes, verdicts = [], [], []
+    for found in judged:
+        cost = found.sums.get("list_usd")
+        costs.append(cost.total if cost and cost.known == found.verdicts else None)
+        passes.append(found.passes)
+        verdicts.append(found.verdicts)
+    return cost_per_pass(costs, passes, verdicts)
+
+
+def _pass_hat(judged: Iterable[CaseTally]) -> dict[int, float]:
+    cases = [(found.verdicts, found.passes) for found in judged]
+    largest = min((verdicts for verdicts, _ in cases), default=0)
+    found = {}
+    for k in range(2, min(largest, LARGEST_K) + 1):
+        chances = [chance for case in cases if (chance := pass_hat_k(*case, k)) is not None]
+        found[k] = fmean(map(float, chances))
+    return found

@@ -1,0 +1,212 @@
+"""What a grid came to, as data: every figure of a report, and not one word of its text.
+
+Only cells at today's identity and in the current series count. A case that is not certified is in
+no denominator. Faults and cells that were not run are in no rate: they are counted, and the rate
+is bounded as if they had all failed and all passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_modelbench.records import BUILT_IN, Cell
+from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
+from pytest_modelbench.report.pairs import Pair, compare
+from pytest_modelbench.report.rows import Row, make_row
+from pytest_modelbench.report.tally import CaseTally, Identify, Tally, tally, version_of
+from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
+from pytest_modelbench.store.index import Digests, Index
+
+
+@dataclass(frozen=True)
+class Old:
+    """Verdicts of an older version of a case, that do not count; ``changed`` says what did."""
+
+    candidate: str
+    case: str
+    verdicts: int
+    passes: int
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """A grid and what it came to. ``complete`` is what makes it a scorecard and not interim."""
+
+    grid: Grid
+    note: str
+    interval: str
+    alpha: float
+    level: float
+    baseline: str | None
+    uncertified: Mapping[str, str]
+    rows: tuple[Row, ...]
+    pairs: tuple[Pair, ...]
+    old: tuple[Old, ...]
+    first_started: str
+    last_started: str
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Return the cases that count."""
+        return tuple(case for case in self.grid.cases if case not in self.uncertified)
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells that count."""
+        return sum(row.cells for row in self.rows)
+
+    @property
+    def verdicts(self) -> int:
+        """Return how many of them have a verdict."""
+        return sum(row.verdicts for row in self.rows)
+
+    @property
+    def faults(self) -> int:
+        """Return how many of them ended in a fault."""
+        return sum(sum(row.faults.values()) for row in self.rows)
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every cell of the declared grid has a verdict."""
+        return self.cells > 0 and self.verdicts == self.cells
+
+    @property
+    def solved_by_all(self) -> tuple[str, ...]:
+        """Return the cases that every candidate passed every time."""
+        return self._cases_where(lambda passed, judged: judged > 0 and passed == judged)
+
+    @property
+    def solved_by_none(self) -> tuple[str, ...]:
+        """Return the cases that no candidate passed once."""
+        return self._cases_where(lambda passed, judged: judged > 0 and passed == 0)
+
+    def _cases_where(self, holds: Callable[[int, int], bool]) -> tuple[str, ...]:
+        rows = [row for row in self.rows if row.candidate not in BUILT_IN]
+        return tuple(
+            case for case in self.cases if rows and all(holds(*row.by_case[case]) for row in rows)
+        )
+
+
+def scorecard(
+    index: Index,
+    grid: Grid,
+    identify: Identify | None = None,
+    options: Options = DEFAULTS,
+) -> Scorecard:
+    """Count a declared grid. ``index`` was read with details.
+
+    Where ``identify`` is missing or knows nothing of a case, the newest version stored is today's.
+    """
+    tallies = []
+    for candidate in grid.candidates:
+        found = tally(
+            index,
+            grid.pack,
+            candidate,
+            cases=grid.cases,
+            repeats=grid.repeats,
+            identify=identify,
+        )
+        tallies.append(found.get("") or Tally(candidate))
+    return from_tallies(tallies, grid, identify, options)
+
+
+def from_tallies(
+    tallies: Sequence[Tally],
+    grid: Grid,
+    identify: Identify | None = None,
+    options: Options = DEFAULTS,
+    note: str = "",
+) -> Scorecard:
+    """Make a scorecard of counts, one tally a candidate of the grid in any order."""
+    by_name = {one.candidate: one for one in tallies}
+    today = _Today(tallies, grid, identify)
+    cases = [case for case in grid.cases if case not in options.uncertified]
+    rows = []
+    old: list[Old] = []
+    for name in grid.candidates:
+        one = by_name.get(name) or Tally(name)
+        current = {}
+        for case in grid.cases:
+            version = today.version(case, name)
+            current[case] = one.cases.get(case, {}).get(version) if version else None
+            old += _old(name, case, one.cases.get(case, {}), version)
+        rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
+    complete = all(row.verdicts == row.cells for row in rows) and bool(cases)
+    level = look_alpha(Stage.DECLARED if complete else Stage.INTERIM, alpha=options.alpha)
+    rows.sort(key=lambda row: (row.rate is None, -(row.rate or 0.0), row.candidate))
+    compared = {row.candidate: row.by_case for row in rows if row.candidate not in BUILT_IN}
+    pairs = compare(
+        compared, grid.repeats, alpha=options.alpha, level=level, baseline=options.baseline
+    )
+    return Scorecard(
+        grid=grid,
+        note=note,
+        interval=options.interval,
+        alpha=options.alpha,
+        level=level,
+        baseline=options.baseline if options.baseline in compared else None,
+        uncertified={c: why for c, why in options.uncertified.items() if c in grid.cases},
+        rows=_ranked(rows, pairs),
+        pairs=pairs,
+        old=tuple(old),
+        first_started=min((t.first_started for t in tallies if t.first_started), default=""),
+        last_started=max((t.last_started for t in tallies), default=""),
+    )
+
+
+class _Today:
+    """Which version of each case and candidate is today's."""
+
+    def __init__(self, tallies: Iterable[Tally], grid: Grid, identify: Identify | None) -> None:
+        self._grid = grid
+        self._identify = identify
+        self._case: dict[str, tuple[str, str, str, str]] = {}
+        self._candidate: dict[str, tuple[str, str]] = {}
+        for one in tallies:
+            for case, versions in one.cases.items():
+                for version, counted in versions.items():
+                    newest = (counted.started, version.task, version.check, version.reference)
+                    self._case[case] = max(self._case.get(case, newest), newest)
+                    mine = (counted.started, version.candidate)
+                    self._candidate[one.candidate] = max(
+                        self._candidate.get(one.candidate, mine), mine
+                    )
+
+    def version(self, case: str, candidate: str) -> Digests | None:
+        identity = self._identify(case, candidate) if self._identify else None
+        if identity is not None:
+            return version_of(Cell(self._grid.pack, case, candidate, 1), identity)
+        if case not in self._case or candidate not in self._candidate:
+            return None
+        _, task, check, reference = self._case[case]
+        _, digest = self._candidate[candidate]
+        certifies = Cell(self._grid.pack, case, candidate, 1).certifies
+        return Digests(task, check, digest, reference if certifies else "")
+
+
+def _old(
+    name: str, case: str, versions: Mapping[Digests, CaseTally], today: Digests | None
+) -> Iterable[Old]:
+    for version, counted in versions.items():
+        if version == today or not counted.verdicts:
+            continue
+        parts = ("task", "check", "candidate", "reference")
+        changed = tuple(
+            part for part in parts if today and getattr(version, part) != getattr(today, part)
+        )
+        yield Old(name, case, counted.verdicts, counted.passes, changed)
+
+
+def _ranked(rows: Sequence[Row], pairs: Sequence[Pair]) -> tuple[Row, ...]:
+    """Give each candidate the ranks that the decided pairs leave open; all pairs are needed."""
+    names = [row.candidate for row in rows if row.candidate not in BUILT_IN]
+    if len(pairs) != len(names) * (len(names) - 1) // 2:
+        return tuple(rows)
+    better = [
+        (pair.better, pair.b if pair.better == pair.a else pair.a) for pair in pairs if pair.better
+    ]
+    ranks = dict(zip(names, rank_intervals(names, better), strict=True))
+    return tuple(replace(row, rank=ranks.get(row.candidate)) for row in rows)

@@ -1,0 +1,143 @@
+"""Report on all that is stored: one scorecard a note and pack, candidate by candidate.
+
+One candidate's results are in memory at a time, and only counts of them are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_modelbench.records import Identity
+from pytest_modelbench.report.grid import Grid, Options
+from pytest_modelbench.report.scorecard import Scorecard, from_tallies
+from pytest_modelbench.report.tally import CaseTally, Tally, tally
+from pytest_modelbench.store.index import Damage, RunHeader
+from pytest_modelbench.store.layout import stored_candidates
+from pytest_modelbench.store.reader import read
+
+OTHER_NOTE = "stored under another note"
+
+IdentifyIn = Callable[[str, str, str], Identity | None]
+"""Today's identity by pack, case and candidate; None where it is not known."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All scorecards, by note and pack, and what of the files could not be used."""
+
+    cards: tuple[Scorecard, ...]
+    damages: tuple[Damage, ...]
+    duplicates: int
+
+
+def report_all(
+    root: Path,
+    *,
+    packs: Collection[str] | None = None,
+    candidates: Collection[str] | None = None,
+    identify: IdentifyIn | None = None,
+    uncertified: Mapping[str, Mapping[str, str]] | None = None,
+    interval: str = "wilson",
+    baseline: str | None = None,
+) -> Report:
+    """Report on the results below ``root``, of all packs and candidates or of some.
+
+    A note's grid is what its runs declared, together; a run without a header declares what it
+    holds. ``uncertified`` is by pack and case. Without ``identify`` the newest stored version of
+    each case and candidate is today's, and older ones are ``old``.
+    """
+    cards: list[Scorecard] = []
+    damages: list[Damage] = []
+    duplicates = 0
+    folders: dict[str, list[str]] = {}
+    for pack, candidate in stored_candidates(root):
+        if (packs is None or pack in packs) and (candidates is None or candidate in candidates):
+            folders.setdefault(pack, []).append(candidate)
+    for pack, names in folders.items():
+        today = _in_pack(identify, pack)
+        found: dict[str, _Group] = {}
+        for name in names:
+            index = read(root, {pack}, {name}, details=True)
+            damages += index.damages
+            duplicates += index.duplicates
+            for header in index.headers:
+                found.setdefault(header.note, _Group()).declare(header)
+            by_note = tally(index, pack, name, identify=today, by_note=True)
+            _fill(by_note)
+            for note, one in by_note.items():
+                found.setdefault(note, _Group()).tallies.append(one)
+        options = Options(
+            interval=interval, baseline=baseline, uncertified=(uncertified or {}).get(pack, {})
+        )
+        for note, group in found.items():
+            grid = group.grid(pack, candidates)
+            if grid.candidates and grid.cases:
+                cards.append(from_tallies(group.tallies, grid, today, options, note))
+    cards.sort(key=lambda card: (card.note, card.grid.pack))
+    return Report(tuple(cards), tuple(damages), duplicates)
+
+
+@dataclass
+class _Group:
+    """What was declared and stored under one note."""
+
+    headers: list[RunHeader] = field(default_factory=list)
+    tallies: list[Tally] = field(default_factory=list)
+
+    def declare(self, header: RunHeader) -> None:
+        self.headers.append(header)
+
+    def grid(self, pack: str, candidates: Collection[str] | None) -> Grid:
+        """Return what the runs of this note declared together.
+
+        What certifies has files of its own and is in the grid only where a run asked for it.
+        """
+        headers = sorted(self.headers, key=lambda header: (header.started, header.run))
+        declared = _unique(name for header in headers for name in header.candidates)
+        if not headers:
+            declared = [one.candidate for one in self.tallies]
+        cases = _unique(case for header in headers for case in header.cases)
+        cases += sorted({case for one in self.tallies for case in one.cases} - set(cases))
+        repeats = [header.repeats for header in headers]
+        repeats += [
+            repeat
+            for one in self.tallies
+            if not headers
+            for versions in one.cases.values()
+            for case in versions.values()
+            for repeat in case.by_repeat
+        ]
+        return Grid(
+            pack,
+            tuple(cases),
+            tuple(name for name in declared if candidates is None or name in candidates),
+            max(repeats, default=1),
+        )
+
+
+def _fill(by_note: Mapping[str, Tally]) -> None:
+    """Say of a cell that has nothing under a note that another note has it."""
+    for note, one in by_note.items():
+        for other_note, other in by_note.items():
+            if other_note == note:
+                continue
+            for case, versions in other.cases.items():
+                for version, counted in versions.items():
+                    mine = one.cases.setdefault(case, {}).setdefault(version, CaseTally())
+                    for repeat in counted.by_repeat:
+                        if repeat not in mine.by_repeat:
+                            mine.waiting.setdefault(repeat, OTHER_NOTE)
+
+
+def _in_pack(
+    identify: IdentifyIn | None, pack: str
+) -> Callable[[str, str], Identity | None] | None:
+    if identify is None:
+        return None
+    return lambda case, candidate: identify(pack, case, candidate)
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,386 @@
+"""A scorecard as lines of a terminal: right without colour, at 80 columns and at 200.
+
+What has no verdict comes first; a rate never stands without its counts; an undecided pair says in
+words why. Names and reasons come from outside and are escaped here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, bar, scale
+from pytest_modelbench.report.escape import escape
+from pytest_modelbench.report.names import shown_names
+from pytest_modelbench.report.numbers import dollars, duration, money, plural, tokens
+from pytest_modelbench.report.pairs import Pair
+from pytest_modelbench.report.rows import Row
+from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.stats import (
+    NO_ESTIMATE,
+    Decision,
+    format_interval,
+    format_p,
+    format_percent,
+    format_points,
+    format_points_interval,
+)
+
+NARROW = 60
+"""Fewer columns than this are treated as so many."""
+
+MOST_PAIRS = 15
+"""With more pairs than this only those that are decided are shown, unless there is a baseline."""
+
+MOST_LINES = 8
+"""More candidates than this share one line of counts."""
+
+MOST_COUNTS = 8
+
+
+def render(card: Scorecard, width: int = 80, utf8: bool = True) -> list[str]:
+    """Return the summary of one pack, without trailing spaces; every line fits the width."""
+    page = _Page(card, max(width, NARROW), utf8)
+    lines = [
+        *page.heading(),
+        *page.completeness(),
+        "",
+        *page.table(),
+        *page.method(),
+        *page.pairs(),
+        "",
+        *page.details(),
+    ]
+    return [line.rstrip() for line in lines]
+
+
+class _Page:
+    def __init__(self, card: Scorecard, width: int, utf8: bool) -> None:
+        self.card = card
+        self.width = width
+        self.utf8 = utf8
+        self.names: dict[str, str] = {}
+        self.legend: dict[str, str] = {}
+        # What the other columns leave, and no more than a line of a pair has room for.
+        room = min(self._left_over(*self._columns()) + len("candidate"), width // 2 - 12)
+        names = [row.candidate for row in card.rows]
+        self.names, self.legend = shown_names(names, room, utf8=utf8)
+
+    def heading(self) -> list[str]:
+        title = f" modelbench: {self._text(self.card.grid.pack)} "
+        lines = [title.center(self.width, "=")[: self.width]]
+        if self.card.note:
+            lines += self._wrapped("note", [self._text(self.card.note)])
+        return lines
+
+    def completeness(self) -> list[str]:
+        card, grid = self.card, self.card.grid
+        cases = len(card.cases)
+        size = f"{plural(cases, 'case')} x {plural(grid.repeats, 'repeat')} x "
+        size += f"{plural(len(card.rows), 'candidate')} = {plural(card.cells, 'cell')}"
+        lines = [
+            f"{size}     {plural(card.verdicts, 'verdict')}     {plural(card.faults, 'fault')}"
+        ]
+        if self.width < len(lines[0]):
+            lines = self._folded(lines[0].replace("     ", "; "), "")
+        missing = card.cells - card.verdicts
+        if missing:
+            do = "pytest --lf" if card.faults == missing else "pytest with the same arguments"
+            told = f"INTERIM: {missing} of {card.cells} cells {_have(missing)} no verdict, "
+            lines += self._folded(f"{told}so no scorecard. Run them: {do}", "")
+        faults = {row.candidate: row.faults for row in card.rows if row.faults}
+        lines += self._counts("faults", faults)
+        waiting = {row.candidate: row.waiting for row in card.rows if row.waiting}
+        lines += self._counts("missing", waiting)
+        for case, why in card.uncertified.items():
+            lines += self._wrapped("excluded", [f"case {self._text(case)}: {self._text(why)}"])
+        return lines
+
+    def table(self) -> list[str]:
+        if not self.card.rows:
+            return ["no candidate"]
+        heads, rows = self._columns()
+        k = min(3, self.card.grid.repeats)
+        left = self._left_over(heads, rows)
+        if k > 1 and left >= 8:
+            heads.insert(2, f"pass^{k}")
+            for row, cells in zip(self.card.rows, rows, strict=True):
+                cells.insert(2, format_percent(row.pass_hat.get(k)))
+            left = self._left_over(heads, rows)
+        if left >= SHORTEST_BAR + 2:
+            size = min((left - 2) // 2 * 2 - 1, LONGEST_BAR)
+            heads.insert(2, scale(size))
+            for row, cells in zip(self.card.rows, rows, strict=True):
+                cells.insert(2, bar(row.rate, row.interval, size, utf8=self.utf8))
+        names = [self.names[row.candidate] for row in self.card.rows]
+        return aligned(["candidate", *heads], [[n, *r] for n, r in zip(names, rows, strict=True)])
+
+    def _columns(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and cells that stand at every width, names left out."""
+        heads = ["passed", "rate [95%]", "$/try", "$/pass", "tokens", "med s"]
+        rows = [
+            [
+                f"{row.passes}/{row.verdicts}",
+                self._rate(row),
+                money(row.cost_per_attempt),
+                _per_pass(row),
+                tokens(row.tokens["input"].mean, row.tokens["output"].mean),
+                duration(row.seconds.value if row.seconds else None),
+            ]
+            for row in self.card.rows
+        ]
+        return heads, rows
+
+    def method(self) -> list[str]:
+        card = self.card
+        lines = [f"  {short} is {self._text(name)}" for short, name in self.legend.items()]
+        lines = [line for text in lines for line in self._folded(text, "    ")]
+        methods = sorted({row.interval.method for row in card.rows if row.interval})
+        if methods:
+            unit = "the case is the unit, not the attempt"
+            told = f"[95%]: {', '.join(methods)}" + (f"; {unit}" if card.grid.repeats > 1 else "")
+            lines += self._folded(f"  {told}.", "  ")
+        for row in card.rows:
+            lines += self._remarks(row)
+        return lines
+
+    def _remarks(self, row: Row) -> list[str]:
+        name = self.names[row.candidate]
+        remarks = []
+        if row.missing and row.bounds and row.verdicts:
+            low, high = (format_percent(end, 1) for end in row.bounds)
+            rate = format_percent(row.rate, 1)
+            remarks.append(
+                f"{row.passes} of {row.verdicts} verdicts, {rate} % "
+                f"{format_interval(row.interval, 1)}; {row.missing} of {row.cells} cells "
+                f"{_have(row.missing)} no verdict, as fails or as passes they make it "
+                f"{low} to {high} %"
+            )
+        if row.scripted:
+            remarks.append("scripted: answers were played from a file, no model was asked")
+        cost = row.list_cost
+        if cost.total is not None and not cost.complete:
+            remarks.append(
+                f"list price {dollars(cost.total)} for {cost.known} of {cost.of} cells, "
+                "unknown for the others"
+            )
+        metered = row.tokens["input"]
+        if 0 < metered.known < metered.of:
+            remarks.append(f"tokens known for {metered.known} of {metered.of} attempts")
+        if row.superseded:
+            remarks.append(f"{plural(row.superseded, 'older attempt')} superseded by a fresh start")
+        if len(row.boxes) > 1:
+            remarks.append(f"isolation differed: {self._text(', '.join(row.boxes))}")
+        if len(row.served) > 1:
+            remarks.append(f"served by several models: {self._text(', '.join(row.served))}")
+        return [line for text in remarks for line in self._folded(f"  {name}: {text}", "    ")]
+
+    def pairs(self) -> list[str]:
+        card = self.card
+        if not card.pairs:
+            return []
+        test = "exact McNemar" if card.grid.repeats == 1 else "exact sign-flip"
+        family = len(card.pairs)
+        head = f"paired by case ({test}"
+        head += f", Holm over {family}" if family > 1 else ""
+        head += "" if card.complete else f", interim level {card.level:g}"
+        lines = ["", *self._folded(f"{head})", "  ")]
+        shown = card.pairs
+        if len(shown) > MOST_PAIRS and card.baseline is None:
+            shown = tuple(pair for pair in shown if pair.better)
+            rest = family - len(shown)
+            lines += self._folded(
+                f" {len(shown)} of {family} pairs are decided, and {rest} are not; all of them "
+                "stand in the JSON and Markdown reports",
+                "  ",
+            )
+        for pair in shown:
+            lines += self._pair(pair)
+        return lines
+
+    def _pair(self, pair: Pair) -> list[str]:
+        a, b = self.names[pair.a], self.names[pair.b]
+        if not pair.cases:
+            return self._folded(f" {a} - {b}: no case has all verdicts of both", "    ")
+        apart = f"{format_points(pair.difference.value if pair.difference else None, 0)} pt"
+        ends = format_points_interval(pair.difference.interval if pair.difference else None, 0)
+        told = f" {a} - {b}  {apart} {ends}"
+        if pair.adjusted_p is not None and pair.decision is not Decision.AGREE:
+            told += f"  p {format_p(pair.adjusted_p, pair.level)}"
+        if pair.better:
+            told += f"  {self.names[pair.better]} BETTER"
+        elif pair.decision is Decision.UNDECIDED:
+            told += "  undecided"
+        cases = plural(pair.cases, "case")
+        if pair.both is not None:
+            counts = f"of {cases} both pass {pair.both}, only {a} {pair.a_more}, "
+            counts += f"only {b} {pair.b_more}, neither {pair.neither}"
+        else:
+            counts = f"of {cases} {a} is better on {pair.a_more}, {b} on {pair.b_more}, "
+            counts += f"alike {pair.alike}"
+        notes = [counts, *self._why(pair)]
+        lines = self._folded(told, "    ")
+        return lines + [line for note in notes for line in self._folded(f"    {note}", "    ")]
+
+    def _why(self, pair: Pair) -> list[str]:
+        notes = []
+        if pair.left_out:
+            notes.append(f"{plural(pair.left_out, 'case')} left out: not all verdicts are there")
+        if pair.decision is Decision.AGREE:
+            notes.append(str(Decision.AGREE))
+        elif pair.better:
+            if pair.bounds and pair.bounds.holds_either_way:
+                notes.append("and stays so whichever way the missing cells fall")
+            elif pair.bounds:
+                notes.append("the missing cells could still change this")
+        elif pair.adjusted_p is not None and pair.adjusted_p < self.card.alpha:
+            notes.append("below 0.05, but the grid is not complete: no verdict before it is")
+        else:
+            notes.append(str(Decision.UNDECIDED))
+            if (
+                pair.difference
+                and not pair.difference.interval.low <= 0 <= pair.difference.interval.high
+            ):
+                notes[-1] += " (the interval alone would exclude 0)"
+            notes += self._reach(pair)
+        return notes
+
+    def _reach(self, pair: Pair) -> list[str]:
+        """Say what these cases could have shown."""
+        if pair.sweep_could_not_decide:
+            differ = "1 case differs" if pair.disagreements == 1 else f"{pair.disagreements} differ"
+            return [
+                f"{differ}: even a clean sweep of {pair.disagreements} could not decide; it takes "
+                f"{pair.needed} all one way"
+            ]
+        least = pair.detectable
+        if least is None:
+            return ["no difference at all could be shown at this disagreement"]
+        return [f"these cases could show about {format_percent(min(least, 1.0))} points"]
+
+    def details(self) -> list[str]:
+        card = self.card
+        lines = self._counts("fails", {r.candidate: r.reasons for r in card.rows if r.reasons})
+        checks = {row.candidate: row.failing_checks for row in card.rows if row.failing}
+        lines += self._counts("checks", checks)
+        acted = {row.candidate: _misbehaviour(row) for row in card.rows if _misbehaviour(row)}
+        lines += self._counts("agent", acted)
+        measured = [row for row in card.rows if row.candidate not in BUILT_IN]
+        if measured and card.cases:
+            told = f"{len(card.solved_by_all)} solved every time by all, "
+            told += f"{len(card.solved_by_none)} by none"
+            lines += self._wrapped("cases", [told, f"{len(card.cases)} counted", *self._excluded()])
+        trust = sorted({str(row.trust) for row in card.rows if row.verdicts})
+        boxes = sorted({box for row in card.rows for box in row.boxes})
+        if trust:
+            lines += self._wrapped("trust", [", ".join(trust)])
+        if boxes:
+            lines += self._wrapped("box", [self._text(", ".join(boxes))])
+        lines += self._wrapped("spend", self._spend())
+        lines += self._old()
+        return lines
+
+    def _excluded(self) -> list[str]:
+        count = len(self.card.uncertified)
+        return [f"{count} excluded"] if count else []
+
+    def _spend(self) -> list[str]:
+        rows = [row for row in self.card.rows if row.candidate not in BUILT_IN]
+        parts = []
+        attempts = sum(row.verdicts for row in rows)
+        known = sum(row.list_cost.known for row in rows)
+        if known:
+            total = sum(row.list_cost.total or 0.0 for row in rows)
+            cover = "" if known == attempts else f" for {known} of {attempts} cells"
+            parts.append(f"{dollars(total)} list{cover}")
+        elif attempts:
+            parts.append(f"list price unknown for all {attempts} cells")
+        for where in sorted({name for row in rows for name in row.elsewhere}):
+            sums = [row.elsewhere[where] for row in rows if where in row.elsewhere]
+            told = sum(one.total or 0.0 for one in sums)
+            if any(one.known for one in sums):
+                parts.append(f"{self._text(where)} {dollars(told)}, apart")
+        return parts
+
+    def _old(self) -> list[str]:
+        changed: dict[str, list[int]] = {}
+        for old in self.card.old:
+            parts = " and ".join(old.changed) or "version"
+            found = changed.setdefault(f"{self._text(old.case)} ({parts} changed)", [0, 0])
+            found[0] += old.passes
+            found[1] += old.verdicts
+        told = [f"{what}: {passed}/{judged}" for what, (passed, judged) in changed.items()]
+        return self._wrapped("old", ["not counted above", *told] if told else [])
+
+    def _rate(self, row: Row) -> str:
+        if row.rate is None:
+            return NO_ESTIMATE
+        return f"{format_percent(row.rate)} {format_interval(row.interval)}"
+
+    def _left_over(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+        return self.width - len(
+            aligned(
+                ["candidate", *heads],
+                [
+                    [self.names.get(row.candidate, ""), *cells]
+                    for row, cells in zip(self.card.rows, rows, strict=True)
+                ],
+            )[0]
+        )
+
+    def _counts(self, label: str, by_name: Mapping[str, Mapping[str, int]]) -> list[str]:
+        """Return a line for each candidate: its total, then each count, the most frequent first.
+
+        Many candidates share one line, and each has its own in the Markdown report.
+        """
+        told = [(self.names[name], counts) for name, counts in by_name.items()]
+        if len(told) > MOST_LINES:
+            together: Counter[str] = Counter()
+            for counts in by_name.values():
+                together.update(counts)
+            told = [(plural(len(told), "candidate"), dict(together.most_common()))]
+        lines: list[str] = []
+        for name, counts in told:
+            parts = [f"{self._text(what)} {count:,}" for what, count in counts.items()]
+            if len(parts) > MOST_COUNTS:
+                parts[MOST_COUNTS:] = [f"{len(parts) - MOST_COUNTS} more kinds"]
+            total = "" if len(counts) == 1 or label == "agent" else f" {sum(counts.values()):,}"
+            lines += self._wrapped(
+                "" if lines else label, [f"{name}{total}: {parts[0]}", *parts[1:]]
+            )
+        return lines
+
+    def _wrapped(self, label: str, parts: Iterable[str]) -> list[str]:
+        told = ", ".join(parts)
+        return self._folded(f"{label:9}{told}", " " * 11) if told else []
+
+    def _folded(self, text: str, indent: str) -> list[str]:
+        """Fold at spaces, and within a word only where it is longer than a line."""
+        return textwrap.wrap(
+            text,
+            self.width,
+            subsequent_indent=indent,
+            drop_whitespace=True,
+            replace_whitespace=False,
+            break_on_hyphens=False,
+        )
+
+    def _text(self, text: str) -> str:
+        return escape(text, utf8=self.utf8)
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _per_pass(row: Row) -> str:
+    if row.cost_per_pass is None or row.verdicts == 0:
+        return money(None)
+    return NO_ESTIMATE if row.cost_per_pass.value is None else money(row.cost_per_pass.value)
+
+
+def _misbehaviour(row: Row) -> dict[str, int]:
+    """Return how many attempts showed each misbehaviour; turns are none."""
+    return {name.replace("_", " "): n for name, n in row.misbehaved.items() if name != "turns"}
