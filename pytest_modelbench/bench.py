@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_modelbench.attempt import has_evidence
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.identity import candidate_digest
 from pytest_modelbench.packs.identities import CaseIdentity, identity_of
@@ -18,7 +19,7 @@ from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.plan import Inputs, Plan, make_plan
 from pytest_modelbench.plugin import MODELS_INI
 from pytest_modelbench.protocols.protocol import protocol_named
-from pytest_modelbench.records import REFERENCE, AttemptRecord, Candidate, Cell, Identity
+from pytest_modelbench.records import REFERENCE, Candidate, Cell, Identity
 from pytest_modelbench.selection import Selected, read_arguments
 from pytest_modelbench.settings import REFERENCES, RESULTS, Settings, new_run_id, utc_now
 from pytest_modelbench.store.evidence import Evidence
@@ -175,11 +176,6 @@ def plan_inputs(
             reference=digests.reference if of_reference else "",
         )
 
-    def has_evidence(record: AttemptRecord) -> bool:
-        return record.harvest is not None or (
-            "harvest" in record.evidence and evidence.has(record.evidence["harvest"])
-        )
-
     return Inputs(
         packs=packs,
         cases={pack.name: selected_cases(settings, pack) for pack in packs},
@@ -188,7 +184,7 @@ def plan_inputs(
         index=index,
         identify=identify,
         built_in=built_in,
-        has_evidence=has_evidence,
+        has_evidence=lambda record: has_evidence(record, evidence),
         fresh_series=settings.run if settings.fresh else "",
         rerun_stale=settings.rerun_stale,
         faults_only=settings.last_failed,

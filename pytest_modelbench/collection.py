@@ -87,26 +87,25 @@ class Selection:
             if p.action.value in ("run", "regrade") and not p.cell.certifies
         }
 
-    # Outermost, so that certificate items are out of reach of -k, -m and --lf and come back after.
+    # Outermost, so that it sees what -k, -m and --lf have left.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
-        """Take certificate items out, let others select, and put back what is needed."""
-        cells = {id(item): cell_of(item) for item in items}
-        certificates = [item for item in items if cells[id(item)] in self._certifying]
-        items[:] = [item for item in items if cells[id(item)] not in self._certifying]
+        """Let others select, then put the certificates of what they left before everything."""
+        certificates = [item for item in items if cell_of(item) in self._certifying]
         result = yield
-        selected = {
+        kept = [item for item in items if cell_of(item) not in self._certifying]
+        needed = {
             (cell.pack, cell.case)
-            for item in items
+            for item in kept
             if (cell := cell_of(item)) is not None and not cell.certifies
         } & self._waiting
-        if selected and not certificates and self._certifying:
-            certificates = self._collected_again(items)
-        items[:0] = [
+        if needed and not certificates and self._certifying:
+            certificates = self._collected_again(kept)
+        items[:] = [
             item
             for item in certificates
-            if (cell := cell_of(item)) is not None and (cell.pack, cell.case) in selected
-        ]
+            if (cell := cell_of(item)) is not None and (cell.pack, cell.case) in needed
+        ] + kept
         return result
 
     def _collected_again(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shutil
 import signal
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,21 @@ import pytest
 from pytest_modelbench import outcomes
 from pytest_modelbench.bench import Bench, node_id, node_path, read_bench
 from pytest_modelbench.board import Board
+from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
 from pytest_modelbench.errors import StoreProblem, UsageProblem
-from pytest_modelbench.gateway.config import GatewayConfig
 from pytest_modelbench.gateway.process import GatewayProcess
-from pytest_modelbench.plan import Action, Planned, judge_certificate
+from pytest_modelbench.heartbeat import header, plan_lines
+from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import AttemptRecord, Cell, FaultRecord, Outcome, Stage
-from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn
-from pytest_modelbench.settings import new_run_id, run_root, utc_now
+from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn, deal_order
+from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
 from pytest_modelbench.worlds.levels import choose
-from pytest_modelbench.worlds.world import sweep
+from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, sweep
 
 controller_key: pytest.StashKey[Controller] = pytest.StashKey()
 
@@ -76,7 +77,8 @@ class Controller:
         self.config = config
         self.bench = bench
         self.settings = bench.settings
-        self.folder = run_root() / self.settings.run
+        self.folder = runs_root() / self.settings.run
+        self._open = ExitStack()
         self.board = Board(self.folder)
         self.gateway: GatewayProcess | None = None
         self.lock: RunLock | None = None
@@ -93,26 +95,15 @@ class Controller:
         )
         self.without_verdict: dict[Cell, str] = {}
         self.attempts: dict[Cell, outcomes.Facts] = {}
+        self.certification = Certification(bench.plan, self.board)
         self._reported: set[str] = set()
-        self._certifying: dict[
-            tuple[str, str], dict[Cell, tuple[bool | None, Sequence[str]] | None]
-        ]
-        self._certifying = {}
         self._measuring = False
         self._old_sigterm: Any = None  # Any: as signal.signal returns it
-        for planned in bench.plan.certifying:
-            key = (planned.cell.pack, planned.cell.case)
-            self._certifying.setdefault(key, {})[planned.cell] = None
-        for (pack, case), certificate in bench.plan.certificates.items():
-            if certificate.ok is False:
-                self.board.uncertified[f"{pack}/{case}"] = certificate.why
 
     # -- start and end ---------------------------------------------------------------------------
 
     def pytest_report_header(self) -> list[str]:
         """Say what the grid is and how much of it is there."""
-        from pytest_modelbench.heartbeat import header
-
         return header(self.bench)
 
     # First, so that what workers need stands before xdist starts them.
@@ -131,8 +122,9 @@ class Controller:
             raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
         self._catch_sigterm()
-        sweep(run_root())
-        self.folder.mkdir(parents=True, mode=0o755, exist_ok=True)
+        for line in sweep(runs_root()):
+            self._say(f"left by an earlier run: {line}")
+        self._open.enter_context(open_run(runs_root(), self.settings.run))
         self.board.write()
         self.writer = Writer(results, self.run_info())
         if self.settings.fresh:
@@ -170,10 +162,7 @@ class Controller:
         if not any(c.calls_model and c.name in called for c in self.bench.candidates):
             return
         self.gateway = GatewayProcess.start(
-            GatewayConfig(
-                candidates=self.bench.candidates,
-                servers=tuple(self.bench.registry.servers.values()),
-            )
+            self.bench.candidates, tuple(self.bench.registry.servers.values())
         )
 
     def orders(self) -> Orders:
@@ -186,7 +175,7 @@ class Controller:
             candidates=self.bench.candidates,
             run_info=self.run_info(),
             folder=str(self.folder),
-            gateway=("", "") if self.gateway is None else self.gateway.address,
+            gateway=self.gateway.address if self.gateway is not None else None,
             faulted=self.faulted,
             controller=os.getpid(),
         )
@@ -202,8 +191,9 @@ class Controller:
             self.gateway.close()
         if self.writer is not None:
             self.writer.close()
+        self._open.close()
         if self._measuring:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            close_run(runs_root(), self.settings.run)
         if self.lock is not None:
             self.lock.release()
         if self._old_sigterm is not None:
@@ -221,9 +211,12 @@ class Controller:
         self._old_sigterm = signal.signal(signal.SIGTERM, interrupt)
 
     def _say(self, line: str) -> None:
+        self._write_line(f"modelbench {line}")
+
+    def _write_line(self, line: str) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            reporter.write_line(f"modelbench {line}")
+            reporter.write_line(line)
 
     # -- dealing ---------------------------------------------------------------------------------
 
@@ -242,36 +235,14 @@ class Controller:
 
     def _dealer(self, collection: Sequence[str]) -> Dealer:
         cells = {i: self.nodeids[n] for i, n in enumerate(collection) if n in self.nodeids}
-        ranks = {p.cell: rank for rank, p in enumerate(self.bench.plan)}
-        todo = [
-            i
-            for i in range(len(collection))
-            if i not in cells or self.planned[cells[i]].action in (Action.RUN, Action.REGRADE)
-        ]
         turns = self.turns()
-        servers: dict[str, list[str]] = {}
-        for name, turn in turns.items():
-            if turn.group and turn.group not in servers.setdefault(turn.server, []):
-                servers[turn.server].append(turn.group)
-
-        def rank(index: int) -> tuple[int, int, int]:
-            cell = cells.get(index)
-            if cell is None:
-                return (1, 0, index)
-            turn = turns.get(cell.candidate, Turn())
-            position = servers[turn.server].index(turn.group) if turn.group else 0
-            return (0 if cell in self._certifying_cells() else 1, position, ranks[cell])
-
         return Dealer(
-            sorted(todo, key=rank),
+            deal_order(len(collection), cells, self.bench.plan, turns),
             cells,
             turns=turns,
-            open_certificates=lambda key: key in self._certifying,
+            open_certificates=self.certification.is_open,
             refuse=self.board.refusal,
         )
-
-    def _certifying_cells(self) -> set[Cell]:
-        return {p.cell for p in self.bench.plan.certifying}
 
     def turns(self) -> dict[str, Turn]:
         """Return which server each candidate needs, with its room and its group."""
@@ -297,9 +268,7 @@ class Controller:
     def pytest_runtestloop(self, session: pytest.Session) -> object:
         """Without xdist: report what is stored, then let pytest run the rest."""
         if self.config.getoption("modelbench_plan"):
-            from pytest_modelbench.heartbeat import plan_lines
-
-            self._print_plan(session, plan_lines)
+            self._print_plan(session)
             return True
         if session.config.pluginmanager.hasplugin("dsession") or self.config.option.collectonly:
             return None
@@ -312,14 +281,10 @@ class Controller:
         ]
         return None
 
-    def _print_plan(
-        self, session: pytest.Session, plan_lines: Callable[[Bench, set[Cell]], list[str]]
-    ) -> None:
+    def _print_plan(self, session: pytest.Session) -> None:
         cells = {cell for item in session.items if (cell := cell_of(item)) is not None}
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            for line in plan_lines(self.bench, cells):
-                reporter.write_line(line)
+        for line in plan_lines(self.bench, cells):
+            self._write_line(line)
 
     def _replay_all(self, collection: Sequence[str]) -> None:
         """Report every stored cell among the selected ones; called once, before any item."""
@@ -335,23 +300,10 @@ class Controller:
         if planned.action is Action.OLD:
             self._refuse(nodeid, planned.why)
             return
-        found = (
-            outcomes.facts_of(self.bench.index.record(entry), replayed=True)
-            if planned.cell.certifies
-            else outcomes.replayed_facts(entry)
+        record = self.bench.index.record(entry) if planned.cell.certifies else None
+        report = outcomes.replay_report(
+            nodeid, entry, record, fail_unsolved=self.settings.fail_unsolved
         )
-        wrong = outcomes.wrong_for_certificate(planned.cell, found)
-        if (
-            not wrong
-            and not entry.passed
-            and self.settings.fail_unsolved
-            and not planned.cell.certifies
-        ):
-            wrong = f"unsolved ({entry.reason})"
-        report = outcomes.synthetic_report(
-            nodeid, "failed" if wrong else "passed", duration=entry.seconds, longrepr=wrong or None
-        )
-        outcomes.attach(report, found)
         self._send(report)
 
     def _refuse(self, nodeid: str, why: str) -> None:
@@ -393,23 +345,10 @@ class Controller:
         if found["outcome"] == Outcome.FAULT.value:
             self._certify(cell, None)
         elif report.when == "call":
-            self._certify(cell, (found["outcome"] == Outcome.PASSED.value, found["lost"]))
+            self._certify(cell, found["outcome"] == Outcome.PASSED.value, found["lost"])
 
-    def _certify(self, cell: Cell, result: tuple[bool, Sequence[str]] | None) -> None:
-        """Note an attempt of a certificate; with the last one, decide about its case."""
-        key = (cell.pack, cell.case)
-        pending = self._certifying.get(key)
-        if pending is None or cell not in pending:
-            return
-        pending[cell] = result if result is not None else (None, ())
-        outcomes_so_far = {c: r for c, r in pending.items() if r is not None}
-        if len(outcomes_so_far) < len(pending):
-            return
-        del self._certifying[key]
-        judged = judge_certificate(outcomes_so_far, self.bench.plan.damaged)
-        if not judged.ok:
-            self.board.uncertified[f"{cell.pack}/{cell.case}"] = judged.why
-        if self._measuring:
+    def _certify(self, cell: Cell, passed: bool | None, lost: Sequence[str] = ()) -> None:
+        if self.certification.note(cell, (passed, lost)) and self._measuring:
             self.board.write()
 
     @pytest.hookimpl(optionalhook=True)
@@ -440,7 +379,7 @@ class Controller:
                 case=cell.case,
                 candidate=cell.candidate,
                 repeat=cell.repeat,
-                tries=len(mine) + 1,
+                **{"try": len(mine) + 1},
                 identity=planned.identity,
                 outcome=Outcome.FAULT,
                 fault=FaultRecord(
@@ -474,9 +413,7 @@ class Controller:
         """Print the report, built from the store alone."""
         if not self._measuring:
             return
-        from pytest_modelbench.summary import print_summary
-
-        print_summary(self, terminalreporter)
+        pass
 
 
 def _reason_of_skip(report: pytest.TestReport) -> str:

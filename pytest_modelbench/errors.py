@@ -26,7 +26,9 @@ class UsageProblem(ModelbenchError):
 class _LocatedProblem(UsageProblem):
     """A problem with a place: ``file:line: what is wrong; what to do``."""
 
-    def __init__(self, what: str, *, path: Path | None = None, line: int | None = None, remedy: str = "") -> None:
+    def __init__(
+        self, what: str, *, path: Path | None = None, line: int | None = None, remedy: str = ""
+    ) -> None:
         self.what = what
         self.path = path
         self.line = line

@@ -108,6 +108,21 @@ def synthetic_report(
     )
 
 
+def replay_report(
+    nodeid: str, entry: Entry, record: AttemptRecord | None, *, fail_unsolved: bool
+) -> pytest.TestReport:
+    """Return the one report of a stored verdict; ``record`` is given for built-in candidates."""
+    found = replayed_facts(entry) if record is None else facts_of(record, replayed=True)
+    wrong = wrong_for_certificate(entry.cell, found) if record is not None else ""
+    if record is None and fail_unsolved and not entry.passed:
+        wrong = f"unsolved ({entry.reason})"
+    report = synthetic_report(
+        nodeid, "failed" if wrong else "passed", duration=entry.seconds, longrepr=wrong or None
+    )
+    attach(report, found)
+    return report
+
+
 def wrong_for_certificate(cell: Cell, found: Facts, loses: Sequence[str] | None = None) -> str:
     """Return why an attempt is not what a sound case's must be; empty where all is well.
 

@@ -41,11 +41,15 @@ class Planned:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether a case is proven sound. ``ok`` is None while attempts of it are missing."""
+    """Whether a case is proven sound.
+
+    ``ok`` is None while attempts of it are missing; ``known`` then has those that are there, as
+    (passed, checks lost).
+    """
 
     ok: bool | None
-    why: str
-    missing: tuple[Cell, ...] = ()
+    why: str = ""
+    known: Mapping[Cell, tuple[bool | None, Sequence[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ def judge_certificate(
                     f"damaged variant {cell.variant} should lose {_list(expected)} "
                     f"and loses {_list(lost)}",
                 )
-    return Certificate(True, "")
+    return Certificate(True)
 
 
 def _name(cell: Cell) -> str:
@@ -257,7 +261,7 @@ def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
     if judged.ok is False:
         return judged, []
     if missing:
-        return Certificate(None, "", tuple(p.cell for p in missing)), missing
+        return Certificate(None, known=known), missing
     return judged, []
 
 

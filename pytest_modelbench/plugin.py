@@ -108,7 +108,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist turns -n into workers
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """A plan needs no workers: it is made, selected from and printed by one process."""
+    """Keep a plan in one process: it is made, selected from and printed without workers."""
     if config.getoption("modelbench_plan") and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = None
         config.option.dist = "no"

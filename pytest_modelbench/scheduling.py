@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_modelbench.plan import Action, Plan
 from pytest_modelbench.records import Cell
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Turn:
-    """Which server a cell needs: ``room`` is its cells at once; its groups run one after another."""
+    """Which server a cell needs; ``room``: cells at once there; its groups take turns."""
 
     server: str = ""
     room: int | None = None
@@ -139,6 +140,29 @@ class Dealer:
     def _placed(self, index: int) -> tuple[Cell | None, Turn]:
         cell = self._cells.get(index)
         return cell, self._turns.get(cell.candidate, Turn()) if cell else Turn()
+
+
+def deal_order(
+    count: int, cells: Mapping[int, Cell], plan: Plan, turns: Mapping[str, Turn]
+) -> list[int]:
+    """Return the items to run: certificates, then a project's own tests and the plan's cells.
+
+    Cells of candidates whose server is another's first stand behind those, in the plan's order.
+    """
+    ranks = {planned.cell: rank for rank, planned in enumerate(plan)}
+    certifying = len(plan.certifying)
+    todo = {p.cell for p in plan if p.action in (Action.RUN, Action.REGRADE)}
+    groups = list(dict.fromkeys(turn.group for turn in turns.values() if turn.group))
+
+    def rank(index: int) -> tuple[int, int, int]:
+        cell = cells.get(index)
+        if cell is None:
+            return (1, 0, -1)
+        group = turns.get(cell.candidate, Turn()).group
+        later = groups.index(group) if group else 0
+        return (ranks[cell] >= certifying, later, ranks[cell])
+
+    return sorted((i for i in range(count) if i not in cells or cells[i] in todo), key=rank)
 
 
 class CellScheduling:

@@ -53,7 +53,7 @@ def read_arguments(config: pytest.Config, *, models_named: bool) -> Selected:
     selected = Selected(args=[])
     whole: set[Path] = set()
     for arg in config.args:
-        path_text, sep, inner = arg.partition("::")
+        path_text, sep, _ = arg.partition("::")
         path = Path(os.path.normpath(folder / path_text))
         pack = pack_above(path)
         if pack is None:

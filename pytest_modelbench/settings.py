@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -69,9 +68,3 @@ def utc_now() -> str:
 def new_run_id() -> str:
     """Return a name for a run that no other run on any machine has."""
     return secrets.token_hex(6)
-
-
-def run_root() -> Path:
-    """Return the folder that holds the private folders of running runs, outside any repository."""
-    base = Path(os.environ.get("MODELBENCH_TMP") or "/tmp")  # noqa: S108 - short: sockets have 108 bytes
-    return base / f"modelbench-{os.getuid()}"

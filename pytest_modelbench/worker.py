@@ -18,6 +18,7 @@ from pytest_modelbench.board import Board, Tries
 from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.fixtures import Unsolved, again_key, attempt_key, worker_key
+from pytest_modelbench.gateway.process import Address
 from pytest_modelbench.plan import Action, Plan, Planned
 from pytest_modelbench.records import AttemptRecord, Candidate, Cell, Outcome
 from pytest_modelbench.settings import Settings
@@ -25,13 +26,14 @@ from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import WorkerLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
+from pytest_modelbench.workplace import Workplace
 
 
 @dataclass(frozen=True)
 class Orders:
     """What a controller tells a worker, all of it in strings.
 
-    ``gateway`` is socket and secret, both empty where no cell calls a model. ``faulted`` are the
+    ``gateway`` is None where no cell calls a model. ``faulted`` are the
     node ids that ``--lf`` selects, ``controller`` is a pid.
     """
 
@@ -42,7 +44,7 @@ class Orders:
     candidates: tuple[Candidate, ...]
     run_info: RunInfo
     folder: str
-    gateway: tuple[str, str]
+    gateway: Address | None
     faulted: tuple[str, ...]
     controller: int
 
@@ -57,7 +59,7 @@ class Orders:
                 "candidates": [c.model_dump(mode="json") for c in self.candidates],
                 "run_info": self.run_info.model_dump(mode="json"),
                 "folder": self.folder,
-                "gateway": self.gateway,
+                "gateway": [self.gateway.socket_path, self.gateway.secret] if self.gateway else [],
                 "faulted": self.faulted,
                 "controller": self.controller,
             }
@@ -67,7 +69,6 @@ class Orders:
     def from_payload(cls, payload: str) -> Orders:
         """Read ``to_payload``'s form back."""
         data = json.loads(payload)
-        socket, secret = data["gateway"]
         return cls(
             settings=Settings.from_json(data["settings"]),
             plan=Plan.from_json(data["plan"]),
@@ -76,7 +77,7 @@ class Orders:
             candidates=tuple(Candidate.model_validate(c) for c in data["candidates"]),
             run_info=RunInfo.model_validate(data["run_info"]),
             folder=data["folder"],
-            gateway=(socket, secret),
+            gateway=Address(*data["gateway"]) if data["gateway"] else None,
             faulted=tuple(data["faulted"]),
             controller=data["controller"],
         )
@@ -148,7 +149,12 @@ class Worker:
 
     @cached_property
     def _workplace(self) -> Workplace:
-        return Workplace(self.orders)
+        return Workplace(
+            self.settings,
+            self.orders.folders,
+            {candidate.name: candidate for candidate in self.orders.candidates},
+            self.orders.gateway,
+        )
 
     # -- the life of a worker --------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -49,7 +48,7 @@ def environment(spec: EnvironmentSpec) -> Path | None:
             raise UsageProblem(
                 f"[environment] packages: {package!r} is not pinned; write it as name==version"
             )
-    cache = _cache_folder()
+    cache = cache_folder("env")
     folder = cache / _key(spec)
     if (folder / _COMPLETE).is_file():
         return folder
@@ -59,8 +58,8 @@ def environment(spec: EnvironmentSpec) -> Path | None:
     return folder
 
 
-def _cache_folder() -> Path:
-    """Return where environments are kept: a place that the user of a box can reach, too.
+def cache_folder(name: str) -> Path:
+    """Return one of the user's cache folders, in a place that the user of a box can reach, too.
 
     A box made by root runs as another user, and root's home is closed to that.
     """
@@ -71,12 +70,12 @@ def _cache_folder() -> Path:
     else:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         cache = Path(home) / "modelbench"
-    cache = cache / "env"
+    cache = cache / name
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageProblem(
-            f"{cache}: no place for environments ({error.strerror}); set {CACHE_VARIABLE}"
+            f"{cache}: no place for what is built once ({error.strerror}); set {CACHE_VARIABLE}"
         ) from error
     return cache
 
@@ -100,16 +99,16 @@ def _build(spec: EnvironmentSpec, folder: Path) -> None:
     remove(folder)
     python = folder / "bin" / "python"
     try:
-        _run([INTERPRETER, "-I", "-m", "venv", "--without-pip", str(folder)], spec)
+        pip = [*_pip(), "--python", str(python), "--disable-pip-version-check", "--no-input"]
+        _run([INTERPRETER, "-I", "-m", "venv", "--without-pip", str(folder)], "is Python whole?")
+        packages = " ".join(spec.packages)
         _run(
-            [
-                *(*_pip(), "--python", str(python), "install", "--no-deps", "--no-compile"),
-                *("--no-input", "--disable-pip-version-check", "--no-warn-script-location"),
-                *spec.packages,
-            ],
-            spec,
+            [*pip, "install", "--no-deps", "--no-compile", *spec.packages],
+            f"cannot install {packages}; without a package index at hand, do where there is one: "
+            f"python -m pip download --no-deps --dest wheels {packages}, and run here with "
+            "PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels (an absolute path)",
         )
-        _run([*_pip(), "--python", str(python), "--disable-pip-version-check", "check"], spec)
+        _run([*pip, "check"], "packages is a whole lock, dependencies among it: pin these as well")
         compiled = [str(python), "-I", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")]
         # A package may ship files for another Python; they are left as they are.
         subprocess.run(compiled, capture_output=True, timeout=_SECONDS, check=False)
@@ -130,12 +129,12 @@ def _pip() -> list[str]:
             if done.returncode == 0:
                 return [python, "-m", "pip"]
     raise UsageProblem(
-        "[environment] needs pip, and this Python has none; install it: "
-        f"{shutil.which('uv') or ''} pip install pip".replace(":  ", ": ")
+        f"[environment] needs pip, and {sys.executable} has none; install it there: "
+        f"{sys.executable} -m ensurepip (or: uv pip install pip)"
     )
 
 
-def _run(command: list[str], spec: EnvironmentSpec) -> None:
+def _run(command: list[str], remedy: str) -> None:
     # pip keeps its configuration (a proxy, an index of the company); what acts on Python goes.
     variables = {
         name: value
@@ -148,12 +147,7 @@ def _run(command: list[str], spec: EnvironmentSpec) -> None:
     if done.returncode != 0:
         told = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
         errors = [line for line in told if "ERROR" in line or "requires" in line] or told[-3:]
-        packages = " ".join(spec.packages)
-        raise UsageProblem(
-            f"[environment] cannot be built of {packages}: {' '.join(errors)[-800:]}; with access "
-            f"to a package index, fill the cache: {sys.executable} -m pip download --no-deps "
-            f"{packages}, and run again with PIP_FIND_LINKS set to that folder where there is none"
-        )
+        raise UsageProblem(f"[environment] {remedy}: {' '.join(errors)[-800:]}")
 
 
 def _open_to_all(folder: Path) -> None:

@@ -1,0 +1,186 @@
+"""The one verb: try a cell once. A task and the worker's services in, a record out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from pytest_modelbench.candidates.journal import Journal
+from pytest_modelbench.errors import Fault, StoreProblem
+from pytest_modelbench.packs.model import Case
+from pytest_modelbench.protocols.protocol import Harvested, Services, protocol_named
+from pytest_modelbench.records import (
+    AttemptRecord,
+    Candidate,
+    Cell,
+    FaultRecord,
+    Identity,
+    Outcome,
+    Stage,
+)
+from pytest_modelbench.settings import utc_now
+from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.worlds.harvest import Harvest, from_manifest
+
+LINE_BYTES = 4096
+"""A harvest up to this size is kept in the record's line, a larger one as evidence beside it."""
+FAULT_CHARS = 2000
+MANIFEST = "manifest"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One try of one cell.
+
+    ``regrades`` is the stored attempt whose harvest is graded again; the candidate is not called.
+    """
+
+    cell: Cell
+    case: Case
+    candidate: Candidate
+    identity: Identity
+    run: str
+    tries: int = 1
+    series: str = ""
+    note: str = ""
+    regrades: AttemptRecord | None = None
+
+
+@dataclass
+class _Course:
+    """How far an attempt has come, kept outside of it so that a fault finds it."""
+
+    journal: Journal = field(default_factory=Journal)
+    stage: Stage = Stage.WORK
+    evidence: dict[str, str] = field(default_factory=dict)
+    harvest: dict[str, str] | None = None
+
+
+def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord:
+    """Try a cell: let the candidate work (or take its stored harvest), observe, verify.
+
+    What happens in the attempt is never raised: a fault, and any unknown exception, is a record.
+    StoreProblem when its evidence cannot be kept.
+    """
+    started, clock = utc_now(), time.monotonic()
+    attempt_id = secrets.token_hex(8)
+    course = _Course()
+    ended: dict[str, object]
+    try:
+        ended = _run(task, attempt_id, services, evidence, course)
+    except StoreProblem:
+        raise
+    except Fault as fault:
+        ended = _faulted(fault, course.stage)
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))[-FAULT_CHARS:]
+        ended = _faulted(Fault(f"unexpected-{type(error).__name__}", text), course.stage)
+    seconds = time.monotonic() - clock
+    journal = course.journal
+    if journal.transcript:
+        course.evidence["transcript"] = evidence.put(journal.transcript)
+    return AttemptRecord.model_validate(
+        {
+            "id": attempt_id,
+            "kind": "attempt" if task.regrades is None else "regrade",
+            "grades": task.regrades.id if task.regrades is not None else "",
+            "run": task.run,
+            "series": task.series,
+            **task.cell._asdict(),
+            "try": task.tries,
+            "identity": task.identity,
+            "started": started,
+            "seconds": round(seconds, 3),
+            "working": round(max(0.0, seconds - journal.held), 3),
+            "usage": journal.usage,
+            "counts": dict(journal.counts),
+            "box": services.box.level,
+            "served_model": journal.served_model,
+            "scripted": task.candidate.agent == "scripted",
+            "note": task.note,
+            "evidence": course.evidence,
+            "harvest": course.harvest,
+            **ended,
+        }
+    )
+
+
+def _run(
+    task: Task, attempt_id: str, services: Services, evidence: Evidence, course: _Course
+) -> dict[str, object]:
+    """Go the way of a cell; return how it ended, in a verdict."""
+    protocol = protocol_named(task.case.protocol)
+    if task.regrades is None:
+        harvested = protocol.work(
+            task.case, task.candidate, task.cell.repeat, attempt_id, services, course.journal
+        )
+        _keep(harvested, evidence, course)
+    else:
+        course.stage = Stage.GRADE
+        harvested = stored_work(task.regrades, evidence)
+    course.stage = Stage.GRADE
+    observation = protocol.observe(task.case, harvested, services)
+    course.evidence["observation"] = evidence.put(observation.model_dump_json().encode())
+    verdict = protocol.verify(task.case, harvested, observation)
+    outcome = Outcome.PASSED if verdict.passed else Outcome.UNSOLVED
+    return {"outcome": outcome, "verdict": verdict}
+
+
+def _faulted(fault: Fault, stage: Stage) -> dict[str, object]:
+    record = FaultRecord(
+        kind=fault.kind,
+        stage=stage,
+        text=fault.text[:FAULT_CHARS],
+        status=fault.status,
+        permanent=fault.permanent,
+    )
+    return {"outcome": Outcome.FAULT, "fault": record}
+
+
+def _keep(harvested: Harvested, evidence: Evidence, course: _Course) -> None:
+    """Keep what the candidate left, before anything judges it."""
+    harvest = harvested.harvest
+    manifest = harvest.manifest
+    if len(manifest) + sum(map(len, harvest.blobs.values())) <= LINE_BYTES:
+        course.harvest = {MANIFEST: manifest} | {
+            name: base64.b64encode(data).decode("ascii") for name, data in harvest.blobs.items()
+        }
+    else:
+        for data in harvest.blobs.values():
+            evidence.put(data)
+        course.evidence["harvest"] = evidence.put(manifest.encode())
+    ending: dict[str, JsonValue] = {"end": harvested.end, "detail": harvested.detail}
+    if any(ending.values()):
+        course.evidence["ending"] = evidence.put(json.dumps(ending).encode())
+
+
+def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:
+    """Return the files that an attempt left; StoreProblem where they are no longer here."""
+    if record.harvest is not None:
+        kept: Mapping[str, str] = record.harvest
+        return from_manifest(kept[MANIFEST], lambda name: base64.b64decode(kept[name]))
+    manifest = evidence.get(record.evidence["harvest"]).decode()
+    return from_manifest(manifest, lambda name: evidence.get(f"sha256:{name}"))
+
+
+def stored_work(record: AttemptRecord, evidence: Evidence) -> Harvested:
+    """Return what observing and verifying may know of a stored attempt."""
+    ending = {"end": "", "detail": ""}
+    if "ending" in record.evidence:
+        ending = json.loads(evidence.get(record.evidence["ending"]))
+    return Harvested(stored_harvest(record, evidence), end=ending["end"], detail=ending["detail"])
+
+
+def has_evidence(record: AttemptRecord, evidence: Evidence) -> bool:
+    """Tell whether all that a regrade of an attempt needs is here."""
+    if record.harvest is None and "harvest" not in record.evidence:
+        return False
+    wanted = [record.evidence[name] for name in ("harvest", "ending") if name in record.evidence]
+    return all(evidence.has(name) for name in wanted)

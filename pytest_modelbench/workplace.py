@@ -1,0 +1,95 @@
+"""What a worker needs for attempts, made when its first cell asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+
+from pytest_modelbench.attempt import Task, attempt
+from pytest_modelbench.bench import built_in
+from pytest_modelbench.checks.grader import Grader
+from pytest_modelbench.engines import Engine
+from pytest_modelbench.engines.inline import InlineEngine
+from pytest_modelbench.gateway.client import GatewayClient
+from pytest_modelbench.gateway.process import Address
+from pytest_modelbench.packs.model import Pack
+from pytest_modelbench.packs.reading import read_pack
+from pytest_modelbench.plan import Action, Planned
+from pytest_modelbench.protocols.protocol import Services
+from pytest_modelbench.records import AttemptRecord, Candidate
+from pytest_modelbench.settings import Settings
+from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.store.reader import read
+from pytest_modelbench.worlds.environment import cache_folder, environment
+from pytest_modelbench.worlds.levels import choose
+from pytest_modelbench.worlds.runs import open_run, runs_root
+
+
+class Workplace:
+    """Box, grader, gateway's client, packs: one of each a worker, until ``close``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        folders: Mapping[str, str],
+        candidates: Mapping[str, Candidate],
+        gateway: Address | None,
+    ) -> None:
+        self._settings = settings
+        self._folders = {name: Path(folder) for folder, name in folders.items()}
+        self._candidates = candidates
+        self._gateway = gateway
+        self._packs: dict[str, Pack] = {}
+        self._open = ExitStack()
+        self._evidence = Evidence(Path(settings.results))
+        self._engine: Engine = InlineEngine(
+            lambda task: attempt(task, self._services, self._evidence)
+        )
+
+    @cached_property
+    def _services(self) -> Services:
+        box = choose(self._settings.isolation)
+        grader = Grader(box)
+        self._open.callback(grader.close)
+        return Services(
+            box=box,
+            grader=grader,
+            gateway=GatewayClient(self._gateway.socket_path, self._gateway.secret)
+            if self._gateway is not None
+            else None,
+            run=self._open.enter_context(open_run(runs_root(), self._settings.run)),
+            cache=cache_folder("seeds"),
+            environment=environment,
+        )
+
+    def attempt(self, planned: Planned, number: int) -> AttemptRecord:
+        """Try a planned cell; ``number`` counts its tries in this run, from 1."""
+        cell = planned.cell
+        regrades = None
+        if planned.action is Action.REGRADE:
+            index = read(Path(self._settings.results), packs=[cell.pack])
+            entry = index.find(planned.stored)
+            regrades = index.record(entry) if entry is not None else None
+        task = Task(
+            cell=cell,
+            case=self._pack(cell.pack).case(cell.case),
+            candidate=self._candidates.get(cell.candidate) or built_in(cell.candidate),
+            identity=planned.identity,
+            run=self._settings.run,
+            tries=number,
+            series=planned.series,
+            note=self._settings.note,
+            regrades=regrades,
+        )
+        return self._engine.submit(task).result()
+
+    def close(self) -> None:
+        """End what was started."""
+        self._open.close()
+
+    def _pack(self, name: str) -> Pack:
+        if name not in self._packs:
+            self._packs[name] = read_pack(self._folders[name], Path(self._settings.references))
+        return self._packs[name]
