@@ -7,18 +7,11 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from pytest_modelbench.records import Candidate, Record, Server
+from pytest_modelbench.gateway.wire import Stop
+from pytest_modelbench.records import Candidate, Server
 
 FAULTS_IN_A_ROW = 5
 """Transient faults of one candidate, on different attempts, after which it calls one at a time."""
-
-
-class Stop(Record):
-    """Why a candidate is not called any more."""
-
-    reason: str
-    text: str = ""
-    status: int | None = None
 
 
 class Stopped(Exception):

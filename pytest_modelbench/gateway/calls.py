@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.admission import Admission, Stop, Stopped
-from pytest_modelbench.gateway.config import GatewayConfig, Redactor
+from pytest_modelbench.gateway.admission import Admission, Stopped
 from pytest_modelbench.gateway.history import repair, tool_names
 from pytest_modelbench.gateway.ledger import Account, Debit, Ledger
 from pytest_modelbench.gateway.models import same_model
@@ -21,6 +20,7 @@ from pytest_modelbench.gateway.retries import Retries
 from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Call, Upstream, Upstreams
 from pytest_modelbench.gateway.usage import UNKNOWN
+from pytest_modelbench.gateway.wire import GatewayConfig, Redactor, Stop
 from pytest_modelbench.records import Candidate
 
 

@@ -13,9 +13,8 @@ from urllib.parse import quote
 from pydantic import JsonValue, ValidationError
 
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.gateway.config import GrantRequest
-from pytest_modelbench.gateway.ledger import Ended
 from pytest_modelbench.gateway.replies import Reply
+from pytest_modelbench.gateway.wire import Ended, GrantRequest
 from pytest_modelbench.records import Limits, Role, Usage
 
 CONTROL_SECONDS = 60.0

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from pytest_modelbench.gateway.admission import Stop
-from pytest_modelbench.gateway.config import GrantRequest
 from pytest_modelbench.gateway.prices import Price
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.usage import CallUsage
+from pytest_modelbench.gateway.wire import Ended, GrantRequest, Stop
 from pytest_modelbench.records import Record, Usage
 
 
@@ -41,19 +40,6 @@ class Debit(Record):
     held: float = 0.0
     served_model: str = ""
     reason: str = ""
-
-
-class Ended(Record):
-    """The end of a grant as the gateway saw it: what no program can make look otherwise.
-
-    ``ended`` is the reason of the last call when it was no reply to go on with.
-    """
-
-    usage: Usage
-    held_seconds: float = 0.0
-    served_model: str = ""
-    ended: str = ""
-    reasons: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass

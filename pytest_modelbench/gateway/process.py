@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.gateway.config import GatewayConfig
+from pytest_modelbench.gateway.wire import GatewayConfig
 from pytest_modelbench.records import Candidate, Server
 
 PREFIX = "mb-gw-"

@@ -23,14 +23,14 @@ from aiohttp import web
 from pydantic import JsonValue, ValidationError
 
 from pytest_modelbench.gateway import sse
-from pytest_modelbench.gateway.admission import Admission, Stop
+from pytest_modelbench.gateway.admission import Admission
 from pytest_modelbench.gateway.calls import Asked, Calls, stopped
-from pytest_modelbench.gateway.config import GatewayConfig, GrantRequest, Redactor
 from pytest_modelbench.gateway.ledger import Account, Ledger
 from pytest_modelbench.gateway.prices import price_of
 from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, readable_arguments, refusal
 from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
+from pytest_modelbench.gateway.wire import GatewayConfig, GrantRequest, Redactor, Stop
 
 REQUEST_BYTES = 256 * 2**20
 GRANT_HEADER = "x-modelbench-grant"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.config import Redactor
+from pytest_modelbench.gateway.wire import Redactor
 
 
 class Transcripts:

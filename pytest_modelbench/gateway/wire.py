@@ -1,4 +1,4 @@
-"""What the gateway is told when it starts; it crosses to the process by its standard input."""
+"""What crosses the border of the gateway process: what it is told, asked for, and reports."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from pytest_modelbench.records import Candidate, Limits, Record, Role, Server
+from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
 
 
 class GatewayConfig(Record):
-    """What the gateway serves. Holds names of variables with keys in them, never a key.
+    """What the gateway serves; it comes by standard input. Holds names of keys, never a key.
 
     ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a
     server that is limiting, loading or failing; ``call_seconds`` one request from its start to the
@@ -40,6 +40,27 @@ class GrantRequest(Record):
     case: str = ""
     repeat: int = Field(default=1, ge=1)
     limits: Limits = Limits()
+
+
+class Ended(Record):
+    """The end of a grant as the gateway saw it: what no program can make look otherwise.
+
+    ``ended`` is the reason of the last call when it was no reply to go on with.
+    """
+
+    usage: Usage
+    held_seconds: float = 0.0
+    served_model: str = ""
+    ended: str = ""
+    reasons: dict[str, int] = Field(default_factory=dict)
+
+
+class Stop(Record):
+    """Why a candidate is not called any more."""
+
+    reason: str
+    text: str = ""
+    status: int | None = None
 
 
 class Redactor:
