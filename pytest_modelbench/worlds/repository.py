@@ -227,11 +227,11 @@ def _check(folder: Path) -> SeedRepository | None:
         record = json.loads((folder / "seed.json").read_text())
         folders, files = _census(repository)
         digests = {name: _digest(repository / name) for name in files}
-    except (OSError, ValueError):
+        if digests != record["files"] or folders != record["folders"]:
+            return None
+        return SeedRepository(repository, record["commit"], tuple(folders), tuple(files))
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if digests != record["files"] or folders != record["folders"]:
-        return None
-    return SeedRepository(repository, record["commit"], tuple(folders), tuple(files))
 
 
 def _census(repository: Path) -> tuple[list[str], list[str]]:

@@ -53,7 +53,7 @@ class CappedOutput:
         if chunk:
             self._tail.append(chunk)
             self._tail_size += len(chunk)
-            while self._tail_size - len(self._tail[0]) >= self._limit // 2:
+            while self._tail and self._tail_size - len(self._tail[0]) >= self._limit // 2:
                 self._tail_size -= len(self._tail.popleft())
 
     def value(self) -> bytes:
