@@ -162,7 +162,9 @@ class Controller:
         if not any(c.calls_model and c.name in called for c in self.bench.candidates):
             return
         self.gateway = GatewayProcess.start(
-            self.bench.candidates, tuple(self.bench.registry.servers.values())
+            self.bench.candidates,
+            tuple(self.bench.registry.servers.values()),
+            **self.bench.registry.patience.model_dump(),
         )
 
     def orders(self) -> Orders:
