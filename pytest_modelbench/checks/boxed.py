@@ -64,7 +64,7 @@ class BoxedWorker:
         """Why no more can be asked; empty while it lives."""
         try:
             self._process: subprocess.Popen[bytes] = box.start(
-                [python, "-I", "-S", "-c", BOOT], spec
+                [python, "-I", "-S", "-c", BOOT, *([environment] if environment else [])], spec
             )
         except (OSError, Fault) as error:
             raise GraderBroken(f"the box cannot start a worker: {error}") from error
@@ -73,9 +73,6 @@ class BoxedWorker:
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
-        self._unsent = (
-            b"%08x" % len(_TEXT) + _TEXT + wire.frame(wire.encode(environment, _no_handles))
-        )
 
     def ask(self, seconds: float, verb: str, *arguments: object) -> object:
         """Return the worker's answer to one request.
@@ -122,7 +119,7 @@ class BoxedWorker:
         """Wait for the first sign of life: until then nothing of the candidate's has run."""
         deadline = time.monotonic() + START_SECONDS
         try:
-            self._send(self._unsent, deadline)
+            self._send(b"%08x" % len(_TEXT) + _TEXT, deadline)
             hello = self._receive(deadline, START_SECONDS)
         except CandidateError as error:
             self.stop(error.reason)

@@ -35,6 +35,8 @@ from pytest_modelbench.worlds.box import Box
 GRACE_SECONDS = 10.0
 """What a grading may take past its time to end its box and to say its last rows."""
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Built-in plugins that a hidden check has no use for; what they cost is paid once a grading.
@@ -80,9 +82,12 @@ def _serve(
     begin = time.monotonic()
     reader, writer = os.pipe()
     sys.stdout.flush()
+    parent = os.getpid()
     child = os.fork()
     if not child:
+        connection.close()  # else its other end would not see that we are gone
         os.close(reader)
+        _die_with(parent)
         _child(request, box, folder, scratch, lambda event: _write(writer, event))
     os.close(writer)
     try:
@@ -254,10 +259,18 @@ def _tail(path: Path, size: int = 4000) -> str:
         return ""
 
 
+def _die_with(parent: int) -> None:
+    """Be killed when the parent is gone (Linux), also if it is gone by now."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(70)
+
+
 def _adopt_orphans() -> None:
     """Become the parent of what a child leaves behind (Linux; elsewhere a group is all)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_orphans() -> None:

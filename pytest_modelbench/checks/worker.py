@@ -5,7 +5,8 @@ may be hostile, so it imports nothing of this project and is trusted with nothin
 expected value, and the trusted side checks every byte of its answers. What it does promise is to
 serve an honest candidate well, also one that prints, changes folder or patches builtins.
 
-The first message configures, each later one is ``(number, verb, arguments…)`` and gets one answer:
+The pack's environment, where there is one, is its argument. Its first message, ``0``, says that it
+is ready; then each request is ``(number, verb, arguments…)`` and gets one answer:
 ``(number, "ok", value)``, ``(number, "raised", base, type, text, arguments, places, exception)`` or
 ``(number, "refused", why)`` for a value that breaks a limit of the wire (see ``wire.py``).
 """
@@ -420,14 +421,14 @@ def main() -> None:
     for number in (0, 1, 2):
         os.dup2(null, number)
     worker = _Worker(reader, writer)
-    environment = _Decoder(worker.receive(), {}).value()
+    environment = sys.argv[1:]
     sys.dont_write_bytecode = True
     sys.argv = [""]
     # What python does in this folder: the folder first, then the standard library, then packages.
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 (pathlib is dear to import)
-    if environment is not None:
+    if environment:
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        sys.path.append(f"{environment}/lib/{version}/site-packages")
+        sys.path.append(f"{environment[0]}/lib/{version}/site-packages")
     hello = _Encoder(worker.number_of)
     hello.value(0)
     worker.send(hello.out)

@@ -10,28 +10,24 @@ import pytest
 
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.checks.observation import Observation
-from pytest_modelbench.errors import Fault
-from pytest_modelbench.worlds.box import INTERPRETER, BoxSpec
-from pytest_modelbench.worlds.bubblewrap import BubblewrapBox
+from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.worlds.box import Box
+from pytest_modelbench.worlds.levels import choose
 
 Grade = Callable[..., Observation]
 
 
 @pytest.fixture(scope="session")
-def box() -> BubblewrapBox:
-    """The box of this machine; skips where none can be made."""
-    box = BubblewrapBox()
+def box() -> Box:
+    """The kernel's box of this machine; skips where it has none."""
     try:
-        done = box.run([INTERPRETER, "-I", "-S", "-c", ""], BoxSpec(workdir="/"), seconds=30)
-    except Fault as fault:
-        pytest.skip(f"bubblewrap does not work here: {fault}")
-    if done.status != 0:
-        pytest.skip(f"bubblewrap does not work here: {done.output!r}")
-    return box
+        return choose("strict")
+    except UsageProblem as problem:
+        pytest.skip(str(problem))
 
 
 @pytest.fixture(scope="session")
-def grader(box: BubblewrapBox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
+def grader(box: Box, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     """One grader for all tests: gradings must not see each other."""
     grader = Grader(box, scratch=tmp_path_factory.mktemp("grader"))
     yield grader
@@ -71,7 +67,7 @@ def grade(grader: Grader, tmp_path: Path) -> Grade:
 
 
 def reasons(observation: Observation) -> dict[str, str]:
-    """Return outcome and reason of each row: ``passed``, ``failed: ValueError``…"""
+    """Return outcome and reason of each row: ``passed``, ``failed: ValueError`` and so on."""
     return {
         row.name: row.outcome + (f": {row.reason}" if row.reason else "")
         for row in observation.rows

@@ -124,21 +124,25 @@ ATTACKS = {
     __main__._Encoder.value = lambda self, value, depth=100: self.out.extend(b"T")
     def add(a, b): return 3
     """,
-    "garbage": FIND + """
+    "garbage": FIND
+    + """
     def add(a, b):
         shout(b"garbage" * 1000)
         return 3
     """,
-    "garbage-at-import": FIND + """
+    "garbage-at-import": FIND
+    + """
     shout(b"\\xff" * 65)
     def add(a, b): return a + b
     """,
-    "endless-message": FIND + """
+    "endless-message": FIND
+    + """
     def add(a, b):
         shout(b"\\x00\\x80\\x00\\x00L\\x00\\x01\\x00\\x00")
         os._exit(0)
     """,
-    "forged-answer-and-the-true-one": FIND + """
+    "forged-answer-and-the-true-one": FIND
+    + """
     import struct
     def add(a, b):
         for number in range(1, 20):
@@ -147,17 +151,12 @@ ATTACKS = {
             shout(struct.pack(">I", len(body)) + body)
         return 3
     """,
-    "closed-pipes": FIND + """
+    "closed-pipes": FIND
+    + """
     def add(a, b):
         for fd in list(pipes()):
             os.close(fd)
         return 5
-    """,
-    "second-worker": """
-    import os
-    def add(a, b):
-        os.fork()
-        return a + b
     """,
     "recursion": "def add(a, b): return add(a, b)",
     "deep": """
@@ -198,10 +197,10 @@ def test_attack_is_a_fail(name: str, grade: Grade, outcome: Outcome) -> None:
     verdict = verify(seen)
     assert not verdict.passed
     assert verdict.reward == 0
-    assert not any(row.outcome == "passed" for row in seen.rows if "sum" in row.name) or (
-        name in {"second-worker", "garbage-at-import"}
-    ), outcome(seen)
-    assert {row.name for row in seen.rows} == set(seen.expected)
+    found = outcome(seen)
+    assert list(found) == list(seen.expected)
+    # A rigged number is its base value by now, and 0 is one of the answers.
+    assert {name for name in found if found[name] == "passed"} <= {"test_sum[-7-7-0]", "test_arity"}
     assert seen.ended
     assert seen.exit == 1
 

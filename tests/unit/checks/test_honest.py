@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from pytest_modelbench.checks.observation import Observation
@@ -10,7 +11,7 @@ from pytest_modelbench.records import Trust
 
 Grade = Callable[..., Observation]
 
-WORK = '''
+WORK = """
     import collections, enum
 
     class Colour(enum.IntEnum):
@@ -55,7 +56,7 @@ WORK = '''
         raise ParseError("later", 9)
     def double(number): return 2 * number
     def add(a, b=0): return a + b
-'''
+"""
 
 
 def test_subclasses_of_plain_types_are_equal_to_plain_data(grade: Grade) -> None:
@@ -182,9 +183,9 @@ def test_a_program_that_prints_and_changes_its_folder_is_served(grade: Grade) ->
     seen = grade(
         """
         def test_noisy(solution):
-            calc = solution.load("calc")
-            assert calc.add(2, 3) == 5
-            assert solution.load("json").loads("[1]") == "mine"
+            mine = solution.load("json")
+            assert solution.load("calc").add(2, 3) == 5
+            assert mine.loads("[1]") == "mine"
         """,
         {
             "calc.py": r"""
@@ -207,13 +208,17 @@ def test_a_program_that_prints_and_changes_its_folder_is_served(grade: Grade) ->
 def test_inputs_are_drawn_from_the_recorded_seed(grade: Grade) -> None:
     check = """
         def test_a(solution):
-            assert solution.random.random() == solution.load("calc").add(0)
+            calc, drawn = solution.load("calc"), solution.random.random()
+            assert drawn == calc.add(2)
     """
     first = grade(check, WORK, seed=1)
     again = grade(check, WORK, seed=1)
     other = grade(check, WORK, seed=2)
     texts = [seen.rows[0].text for seen in (first, again, other)]
-    assert texts[0] == texts[1] != texts[2]
+    drawn = [re.search(r"assert (0\.\d+) == 2", text) for text in texts]
+    numbers = [found[1] for found in drawn if found]
+    assert len(numbers) == 3
+    assert numbers[0] == numbers[1] != numbers[2]
     assert [first.seed, other.seed] == [1, 2]
 
 
