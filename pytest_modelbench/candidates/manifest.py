@@ -14,6 +14,7 @@ from pytest_modelbench.candidates.flaws import ALIAS, choice, flaw_of, secret_in
 from pytest_modelbench.candidates.places import line_of, read_toml
 from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.errors import RegistryProblem
+from pytest_modelbench.gateway.wire import Patience
 from pytest_modelbench.records import BUILT_IN, Candidate, Record, Server
 
 R = TypeVar("R", bound=Record)
@@ -31,7 +32,7 @@ class Manifest:
     def read(cls, path: Path) -> Manifest:
         tables, text = read_toml(path)
         source = cls(path, text, tables)
-        known = ("candidates", "servers", "litellm_config")
+        known = ("candidates", "servers", "gateway", "litellm_config")
         for key in tables:
             if key not in known:
                 raise source.problem(f"unknown key {key}", (key,), choice(key, known))
@@ -66,6 +67,14 @@ class Manifest:
             self._refuse_unknown(table, keys, Server)
             found[name] = self._built(Server, {"name": name} | table, keys)
         return found
+
+    def patience(self) -> Patience:
+        """Return how long calls are tried; the defaults where nothing is declared."""
+        table = self.tables.get("gateway", {})
+        if not isinstance(table, dict):
+            raise self.problem("gateway is not a table", ("gateway",), "write [gateway]")
+        self._refuse_unknown(table, ("gateway",), Patience)
+        return self._built(Patience, table, ("gateway",))
 
     def candidates(self, servers: Mapping[str, Server]) -> dict[str, Candidate]:
         """Return the declared candidates by alias."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pytest_modelbench.candidates.flaws import RAW_NAME
 from pytest_modelbench.candidates.manifest import Manifest
 from pytest_modelbench.errors import RegistryProblem
+from pytest_modelbench.gateway.wire import Patience
 from pytest_modelbench.records import BUILT_IN, Candidate, Server
 
 FILE = "modelbench.toml"
@@ -29,6 +30,7 @@ class Registry:
     servers: Mapping[str, Server] = field(default_factory=dict)
     unusable: Mapping[str, RegistryProblem] = field(default_factory=dict)
     path: Path | None = None
+    patience: Patience = field(default_factory=Patience)
 
     @classmethod
     def read(cls, root: Path, litellm_config: Path | None = None) -> Registry:
@@ -58,7 +60,13 @@ class Registry:
                     unusable[alias] = entry
                 else:
                     candidates[alias] = entry
-        return cls(candidates, servers, unusable, path if path.exists() else None)
+        return cls(
+            candidates,
+            servers,
+            unusable,
+            path if path.exists() else None,
+            source.patience(),
+        )
 
     @property
     def known(self) -> tuple[str, ...]:

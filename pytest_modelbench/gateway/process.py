@@ -71,7 +71,7 @@ class GatewayProcess:
     ) -> GatewayProcess:
         """Bind and listen in a short private folder, then start the process on that socket.
 
-        The limits are those of ``GatewayConfig``. Folders left by controllers that were killed are
+        The limits are those of ``Patience``. Folders left by controllers that were killed are
         swept first.
         """
         root = _root()

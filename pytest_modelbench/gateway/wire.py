@@ -10,21 +10,26 @@ from pydantic import Field
 from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
 
 
-class GatewayConfig(Record):
-    """What the gateway serves; it comes by standard input. Holds names of keys, never a key.
+class Patience(Record):
+    """How long a call is tried before it is a fault: ``[gateway]`` of modelbench.toml.
 
     ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a
     server that is limiting, loading or failing; ``call_seconds`` one request from its start to the
     last byte of its reply, unless the candidate's ``params`` have a ``timeout``. In seconds.
     """
 
+    retries: int = Field(default=4, ge=0)
+    max_wait: float = Field(default=300.0, ge=0)
+    call_seconds: float = Field(default=600.0, gt=0)
+
+
+class GatewayConfig(Patience):
+    """What the gateway serves; it comes by standard input. Holds names of keys, never a key."""
+
     candidates: tuple[Candidate, ...] = ()
     servers: tuple[Server, ...] = ()
     secret: str = Field(min_length=16, repr=False)
     folder: str = Field(description="private to one run; journal and transcripts lie there")
-    retries: int = Field(default=4, ge=0)
-    max_wait: float = Field(default=300.0, ge=0)
-    call_seconds: float = Field(default=600.0, gt=0)
 
     def candidate(self, name: str) -> Candidate | None:
         """Return a candidate by its name, None when there is none."""

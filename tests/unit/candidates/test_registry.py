@@ -8,6 +8,7 @@ import pytest
 
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import RegistryProblem
+from pytest_modelbench.gateway.wire import Patience
 from pytest_modelbench.records import Candidate, Limits
 
 LOCAL = """\
@@ -87,6 +88,8 @@ def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "line", "what"),
     [
+        ("[gateway]\nretries = 0\nretry = 1\n", 3, "unknown key retry"),
+        ("[gateway]\nmax_wait = -1\n", 2, "gateway.max_wait: should be greater than"),
         ("[candidates.a]\nmodel = 'x/y'\nmodle = 'z'\n", 3, "unknown key modle"),
         ("[candidates.a]\nmodel = 'x/y'\n[candidates.a.limits]\nturn = 3\n", 4, "limits.turn"),
         ("[candidates.a]\nmodel = 'x/y'\nlimits = {turns = '3'}\n", 3, "limits.turns: should be"),
@@ -146,6 +149,12 @@ def test_a_key_in_the_file_is_refused_and_never_quoted(tmp_path: Path, lines: st
     assert problem.line == 3
     assert "very-secret" not in str(problem)
     assert "api_key_env" in str(problem)
+
+
+def test_how_long_calls_are_tried_can_be_declared(tmp_path: Path) -> None:
+    assert read(tmp_path, LOCAL).patience == Patience(retries=4, max_wait=300, call_seconds=600)
+    declared = read(tmp_path, LOCAL + "[gateway]\nretries = 0\nmax_wait = 20\n").patience
+    assert declared == Patience(retries=0, max_wait=20, call_seconds=600)
 
 
 def test_a_script_is_found_beside_the_file(tmp_path: Path) -> None:
