@@ -33,6 +33,7 @@ from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
 from pytest_modelbench.gateway.wire import GatewayConfig, GrantRequest, Redactor, Stop
 
 REQUEST_BYTES = 256 * 2**20
+END_SECONDS = 1.0
 GRANT_HEADER = "x-modelbench-grant"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -188,6 +189,9 @@ async def _serve(config: GatewayConfig, listener: socket.socket) -> None:
     await ended.wait()
     await runner.cleanup()
     await gateway.close()
+    if "litellm" in sys.modules:
+        # Its own threads and exit handlers take seconds, and there is nothing left to save.
+        os._exit(0)
 
 
 def _await_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
@@ -195,7 +199,7 @@ def _await_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     while sys.stdin.buffer.read(4096):
         pass
     loop.call_soon_threadsafe(ended.set)
-    time.sleep(3.0)
+    time.sleep(END_SECONDS)
     os._exit(0)
 
 
