@@ -96,20 +96,22 @@ class Harvest:
         if any(folder.iterdir()):
             raise ValueError(f"{folder} is not empty")
         folder.chmod(0o755)
+        base = str(folder)
         made: set[str] = set()
         for path, data in self.files.items():
             parent = ""
             for part in path.split("/")[:-1]:
                 parent = f"{parent}/{part}" if parent else part
                 if parent not in made:
-                    (folder / parent).mkdir()
-                    (folder / parent).chmod(0o755)
+                    Path(base, parent).mkdir()
+                    Path(base, parent).chmod(0o755)
                     made.add(parent)
-            descriptor = os.open(
-                folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-            )
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(f"{base}/{path}", flags, 0o600)
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                left = memoryview(data)
+                while left:
+                    left = left[file.write(left) or 0 :]
                 os.fchmod(descriptor, self.modes[path])
         give(folder, owner)
 

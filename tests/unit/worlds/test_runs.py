@@ -3,13 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.worlds import runs
 from pytest_modelbench.worlds.runs import close_run, is_alive, open_run, runs_root, sweep
 
 
@@ -78,7 +78,7 @@ def test_run_id_cannot_lead_elsewhere(tmp_path: Path, run_id: str) -> None:
 
 
 def test_root_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     root = runs_root()
     assert root.stat().st_mode & 0o777 == 0o700
     assert runs_root() == root
