@@ -132,7 +132,10 @@ def make_row(
         for reward, passed in zip(found.rewards, found.outcomes, strict=True)
         if passed
     ]
-    reward = case_score(CaseScores.of_rewards([found.rewards for found in judged.values()]))
+    if all(reward in (0.0, 1.0) for reward in rewards) and sum(rewards) == passes:
+        reward = score  # rewards that say no more than passed or not
+    else:
+        reward = case_score(CaseScores.of_rewards([found.rewards for found in judged.values()]))
     times = [median(found.seconds) for found in judged.values() if found.seconds]
     return Row(
         candidate=one.candidate,

@@ -10,13 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_modelbench.records import BUILT_IN, Cell
+from pytest_modelbench.records import BUILT_IN, Cell, Identity
 from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
 from pytest_modelbench.report.pairs import Pair, compare
 from pytest_modelbench.report.rows import Row, make_row
-from pytest_modelbench.report.tally import CaseTally, Identify, Tally, tally, version_of
+from pytest_modelbench.report.tally import (
+    OTHER_CHECK,
+    OTHER_TASK,
+    CaseTally,
+    Tally,
+    tally,
+    version_of,
+)
 from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
 from pytest_modelbench.store.index import Digests, Index
+
+Identify = Callable[[str, str], Identity | None]
+"""Today's identity of a case (by id) for a candidate (by name); None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,6 @@ def scorecard(
             candidate,
             cases=grid.cases,
             repeats=grid.repeats,
-            identify=identify,
         )
         tallies.append(found.get("") or Tally(candidate))
     return from_tallies(tallies, grid, identify, options)
@@ -131,8 +140,9 @@ def from_tallies(
         current = {}
         for case in grid.cases:
             version = today.version(case, name)
-            current[case] = one.cases.get(case, {}).get(version) if version else None
-            old += _old(name, case, one.cases.get(case, {}), version)
+            versions = one.cases.get(case, {})
+            current[case] = _counted(versions, version)
+            old += _old(name, case, versions, version)
         rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
     complete = all(row.verdicts == row.cells for row in rows) and bool(cases)
     level = look_alpha(Stage.DECLARED if complete else Stage.INTERIM, alpha=options.alpha)
@@ -185,6 +195,19 @@ class _Today:
         _, digest = self._candidate[candidate]
         certifies = Cell(self._grid.pack, case, candidate, 1).certifies
         return Digests(task, check, digest, reference if certifies else "")
+
+
+def _counted(versions: Mapping[Digests, CaseTally], today: Digests | None) -> CaseTally | None:
+    """Return the counts at today's version, or those of none with the reason for each repeat."""
+    if today is None or today in versions:
+        return versions[today] if today else None
+    found = CaseTally()
+    for version, counted in versions.items():
+        same_work = version._replace(check=today.check) == today
+        for repeat in (*counted.by_repeat, *counted.waiting):
+            if same_work or repeat not in found.waiting:
+                found.waiting[repeat] = OTHER_CHECK if same_work else OTHER_TASK
+    return found
 
 
 def _old(

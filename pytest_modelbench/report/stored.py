@@ -64,7 +64,7 @@ def report_all(
             duplicates += index.duplicates
             for header in index.headers:
                 found.setdefault(header.note, _Group()).declare(header)
-            by_note = tally(index, pack, name, identify=today, by_note=True)
+            by_note = tally(index, pack, name, by_note=True)
             _fill(by_note)
             for note, one in by_note.items():
                 found.setdefault(note, _Group()).tallies.append(one)

@@ -7,22 +7,19 @@ thousand results take the memory of their cases.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_modelbench.records import Cell, Identity, Role, Trust
+from pytest_modelbench.records import Cell, Role, Trust
 from pytest_modelbench.store.index import (
-    Detail,
     Digests,
     Entry,
     HasDigests,
     Index,
     Kind,
     Standing,
+    standing_among,
 )
-
-Identify = Callable[[str, str], Identity | None]
-"""Today's identity of a case (by id) for a candidate (by name); None where it is not known."""
 
 
 @dataclass(slots=True)
@@ -45,6 +42,8 @@ SUMS = ("list_usd", "billed_usd", "input", "cached", "output", "reasoning")
 """Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
 
 NOT_RUN = "not run"
+OTHER_CHECK = "judged by another version of the check"
+OTHER_TASK = "run on another version only"
 
 COUNTS = ("requests", "retries", "waits", "wait_seconds")
 
@@ -105,124 +104,137 @@ def tally(
     *,
     cases: Iterable[str] | None = None,
     repeats: int | None = None,
-    identify: Identify | None = None,
     by_note: bool = False,
 ) -> dict[str, Tally]:
     """Count by note, or all under ``""``; ``index`` was read with details.
 
-    ``cases`` and ``repeats`` narrow to a declared grid.
+    ``cases`` and ``repeats`` narrow to a declared grid. Every version that is stored is counted,
+    each apart.
     """
     tallies: dict[str, Tally] = {}
     wanted = None if cases is None else set(cases)
-    for cell in index.cells(pack, candidate):
+    gathered: dict[tuple[str, str, Digests], _Gathered] = {}
+    for cell, tries, superseded, fresh_starts in index.walk(pack, candidate):
         if (wanted is not None and cell.case not in wanted) or (
             repeats is not None and cell.repeat > repeats
         ):
             continue
-        tries = index.current(cell)
-        today = identify(cell.case, candidate) if identify else None
-        versions = {version_of(cell, entry.identity) for entry in tries}
-        if today is not None:
-            versions.add(version_of(cell, today))
         note = tries[-1].note if by_note and tries else ""
         found = tallies.get(note)
         if found is None:
             found = tallies[note] = Tally(candidate)
-        found.superseded += index.superseded(cell)
-        found.fresh_starts = max(found.fresh_starts, index.fresh_starts(cell))
+        found.superseded += superseded
+        found.fresh_starts = max(found.fresh_starts, fresh_starts)
         counted: set[str] = set()
-        for version in versions:
-            standing = index.standing(cell, version)
-            per_case = found.cases.setdefault(cell.case, {})
-            case = per_case.get(version)
+        for version in {version_of(cell, entry.identity) for entry in tries}:
+            key = (note, cell.case, version)
+            case = gathered.get(key)
             if case is None:
-                case = per_case[version] = CaseTally()
-            _count(case, cell, standing)
+                case = gathered[key] = _Gathered()
+            standing = standing_among(tries, cell, version)
+            case.add(cell, standing)
             if standing.kind is Kind.VERDICT and standing.attempt is not None:
                 counted.add(standing.attempt.id)
         _count_elsewhere(found, tries, counted)
+    for (note, name, version), case in gathered.items():
+        tallies[note].cases.setdefault(name, {})[version] = case.counted()
     return tallies
 
 
 def version_of(cell: Cell, identity: HasDigests) -> Digests:
     """Return the version of a cell: the reference is no part of it where it changes nothing."""
+    if type(identity) is Digests and (cell.certifies or not identity.reference):
+        return identity
     reference = identity.reference if cell.certifies else ""
     return Digests(identity.task, identity.check, identity.candidate, reference)
 
 
+class _Gathered:
+    """The repeats of one case at one version, kept until all of them can be added up at once."""
+
+    def __init__(self) -> None:
+        self.case = CaseTally()
+        self.graded: list[Entry] = []
+        self.worked: list[Entry] = []
+
+    def add(self, cell: Cell, standing: Standing) -> None:
+        kind, entry, attempt, _ = standing
+        case = self.case
+        if entry is not None and entry.started > case.started:
+            case.started = entry.started
+        if kind is Kind.VERDICT and entry is not None and attempt is not None:
+            self.graded.append(entry)
+            self.worked.append(attempt)
+            case.by_repeat[cell.repeat] = entry.passed
+        elif standing.is_fault and entry is not None:
+            case.faults[entry.reason] += 1
+            case.by_repeat[cell.repeat] = None
+        else:
+            case.waiting[cell.repeat] = _WAITING[kind]
+
+    def counted(self) -> CaseTally:
+        case = self.case
+        case.verdicts = len(self.graded)
+        case.passes = sum(entry.passed for entry in self.graded)
+        case.rewards = [entry.reward or 0.0 for entry in self.graded]
+        for entry in self.graded:
+            if not entry.passed:
+                case.reasons[entry.reason or "wrong"] += 1
+        details = [entry.detail for entry in self.graded if entry.detail is not None]
+        for detail in details:
+            if detail.failing:
+                case.failing.update(detail.failing)
+        levels = {detail.trust for detail in details}
+        case.trust = Trust.least(Trust(level) for level in levels)
+        _count_work(case, self.worked)
+        return case
+
+
 _WAITING: Mapping[Kind, str] = {
-    Kind.OTHER_CHECK: "judged by another version of the check",
-    Kind.OTHER_TASK: "run on another version only",
+    Kind.OTHER_CHECK: OTHER_CHECK,
+    Kind.OTHER_TASK: OTHER_TASK,
     Kind.NONE: NOT_RUN,
 }
 
 
-def _count(case: CaseTally, cell: Cell, standing: Standing) -> None:
-    entry, attempt = standing.entry, standing.attempt
-    if entry is not None and standing.kind is not Kind.OTHER_TASK:
-        case.started = max(case.started, entry.started)
-    if standing.is_fault and entry is not None:
-        case.faults[entry.reason] += 1
-        case.by_repeat[cell.repeat] = None
-        return
-    if standing.kind is not Kind.VERDICT or entry is None or attempt is None:
-        case.waiting[cell.repeat] = _WAITING[standing.kind]
-        return
-    case.verdicts += 1
-    case.by_repeat[cell.repeat] = entry.passed
-    if entry.passed:
-        case.passes += 1
-    else:
-        case.reasons[entry.reason or "wrong"] += 1
-    case.rewards.append(entry.reward or 0.0)
-    if entry.detail is not None and attempt.detail is not None:
-        _count_work(case, attempt, attempt.detail)
-        _count_grade(case, entry.detail)
-
-
-def _count_work(case: CaseTally, attempt: Entry, detail: Detail) -> None:
-    case.seconds.append(attempt.seconds if detail.working is None else detail.working)
-    used = detail.usage.get(Role.CANDIDATE)
-    if used is not None:
-        # A sum over some of the calls is not the attempt's: its tokens and price are unknown.
-        whole = not used.get("unmetered")
-        for name in SUMS if whole else ():
-            value = used.get(name)
-            if value is not None:
-                found = case.sums.get(name)
-                if found is None:
-                    found = case.sums[name] = Sum()
-                found.add(value)
-        for name in COUNTS:
-            value = used.get(name)
+def _count_work(case: CaseTally, attempts: Sequence[Entry]) -> None:
+    """Add up what the attempts used; all at once, since this is most of a report's work."""
+    details = [entry.detail for entry in attempts if entry.detail is not None]
+    case.seconds = [
+        entry.seconds
+        if entry.detail is None or entry.detail.working is None
+        else entry.detail.working
+        for entry in attempts
+    ]
+    used = [usage for d in details if (usage := d.usage.get(Role.CANDIDATE)) is not None]
+    # A sum over some of the calls is not the attempt's: its tokens and price are unknown.
+    metered = [usage for usage in used if not usage.get("unmetered")]
+    for name in SUMS:
+        values = [value for usage in metered if (value := usage.get(name)) is not None]
+        if values:
+            case.sums[name] = Sum(sum(values), len(values), len(attempts))
+    for name in COUNTS:
+        total = sum([usage.get(name, 0) for usage in used])
+        if total:
+            case.counts[name] = total
+    for detail in details:
+        for name, value in detail.counts.items():
             if value:
-                case.counts[name] += value
-    for name, value in detail.counts.items():
-        if value:
-            case.behaviour[name] += value
-            case.misbehaved[name] += 1
-    if detail.box:
-        case.boxes.add(detail.box)
-    if detail.served_model:
-        case.served.add(detail.served_model)
-    case.scripted = case.scripted or detail.scripted
+                case.behaviour[name] = case.behaviour.get(name, 0) + value
+                case.misbehaved[name] = case.misbehaved.get(name, 0) + 1
+    case.boxes = {detail.box for detail in details} - {""}
+    case.served = {detail.served_model for detail in details} - {""}
+    case.scripted = any([detail.scripted for detail in details])
 
 
-def _count_grade(case: CaseTally, detail: Detail) -> None:
-    for check in detail.failing:
-        case.failing[check] += 1
-    if detail.trust != case.trust:
-        case.trust = Trust.least((case.trust, Trust(detail.trust)))
-
-
-def _count_elsewhere(found: Tally, tries: Iterable[Entry], counted: set[str]) -> None:
+def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str]) -> None:
     """Sum what was spent beside the counted attempts: by judge and driver, and in other tries."""
     for entry in tries:
         if not found.first_started or entry.started < found.first_started:
             found.first_started = entry.started
         if entry.started > found.last_started:
             found.last_started = entry.started
-        if entry.detail is None:
+        if entry.detail is None or (len(entry.detail.usage) < 2 and entry.id in counted):
             continue
         for role, used in entry.detail.usage.items():
             if role == Role.CANDIDATE:

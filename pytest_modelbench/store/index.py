@@ -14,14 +14,21 @@ the current series, and at one identity:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.records import REFERENCE, AttemptRecord, Cell, Outcome, Stage
+from pytest_modelbench.records import (
+    REFERENCE,
+    AttemptRecord,
+    Cell,
+    CheckRecord,
+    Outcome,
+    Stage,
+)
 
 
 class Digests(NamedTuple):
@@ -46,8 +53,7 @@ class HasDigests(Protocol):
     def reference(self) -> str: ...
 
 
-@dataclass(slots=True, eq=False)
-class Detail:
+class Detail(NamedTuple):
     """What a report counts of one try, as it stands in the line: defaults are left out."""
 
     usage: Mapping[str, Mapping[str, Any]]  # Any: the fields of records.Usage, by role
@@ -61,8 +67,7 @@ class Detail:
     served_model: str
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """One stored try. Where ``grades`` is an id, a regrade of that attempt."""
 
     path: Path
@@ -125,8 +130,7 @@ class Kind(StrEnum):
     """Nothing is stored in its current series: run it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """How a cell stands.
 
     ``entry`` is the line that says so. ``attempt`` is the one whose harvest it is about and whose
@@ -143,6 +147,16 @@ class Standing:
     def is_fault(self) -> bool:
         """Tell whether the newest word on the cell is a fault."""
         return self.kind in (Kind.FAULT_WORK, Kind.FAULT_GRADE)
+
+
+class Tries(NamedTuple):
+    """What is stored of one cell: the tries of its current series, oldest first."""
+
+    cell: Cell
+    current: Sequence[Entry]
+    superseded: int
+    """Attempts of older series."""
+    fresh_starts: int
 
 
 @dataclass(frozen=True)
@@ -186,6 +200,7 @@ class Index:
         self.duplicates = 0
         """Lines that stood elsewhere already, and count once."""
         self._ids: dict[str, Entry] = {}
+        self._checks: dict[tuple[str, str, str], CheckRecord] = {}
         self._tries: dict[tuple[str, str], dict[str, list[Entry]]] = {}
         self._declared: dict[Cell, list[tuple[str, str]]] = {}
 
@@ -216,6 +231,18 @@ class Index:
             for repeat in repeats:
                 cell = Cell(header.pack, case, header.candidate, repeat)
                 self._declared.setdefault(cell, []).append((header.started, header.run))
+
+    def add_check(self, check: CheckRecord) -> None:
+        """Take up what a user's own test found; of the same test and attempt, the first counts."""
+        self._checks.setdefault((check.attempt, check.name, check.source), check)
+
+    def check(self, attempt_id: str, name: str, source: str) -> CheckRecord | None:
+        """Return what a user's test, as its source is now, found of an attempt."""
+        return self._checks.get((attempt_id, name, source))
+
+    def checks(self) -> Iterator[CheckRecord]:
+        """Yield what users' own tests found, of every attempt and every source."""
+        return iter(self._checks.values())
 
     def entries(self) -> Iterator[Entry]:
         """Yield every try, superseded ones among them."""
@@ -265,27 +292,7 @@ class Index:
 
     def standing(self, cell: Cell, identity: HasDigests) -> Standing:
         """Return how the cell stands at an identity, by the rules at the top of this module."""
-        tries = self.current(cell)
-        if not tries:
-            return Standing(Kind.NONE)
-        work = [e for e in tries if not e.grades and _same_work(cell, e.identity, identity)]
-        if not work:
-            return Standing(
-                Kind.OTHER_TASK, tries[-1], changed=_changed(cell, tries[-1].identity, identity)
-            )
-        harvests = [entry for entry in work if entry.has_harvest]
-        if not harvests:
-            return Standing(Kind.FAULT_WORK, work[-1], work[-1])
-        grades = [(attempt, _grade(attempt, tries, identity.check)) for attempt in harvests]
-        for attempt, grade in grades:
-            if grade is not None and not grade.is_fault:
-                return Standing(Kind.VERDICT, grade, attempt)
-        attempt, grade = grades[0]
-        if grade is not None:
-            return Standing(Kind.FAULT_GRADE, grade, attempt)
-        if attempt.is_fault:
-            return Standing(Kind.FAULT_GRADE, attempt, attempt, changed=("check",))
-        return Standing(Kind.OTHER_CHECK, attempt, attempt, changed=("check",))
+        return standing_among(self.current(cell), cell, identity)
 
     def is_faulted(self, cell: Cell) -> bool:
         """Tell whether the newest attempt of the cell is a fault that no verdict beats.
@@ -293,7 +300,23 @@ class Index:
         Of whatever identity: this is what ``--lf`` asks, before anything is known of today's.
         """
         tries = self.current(cell)
-        return bool(tries) and self.standing(cell, tries[-1].identity).is_fault
+        return bool(tries) and standing_among(tries, cell, tries[-1].identity).is_fault
+
+    def walk(self, pack: str, candidate: str) -> Iterator[Tries]:
+        """Yield the tries of each cell of a candidate that has any, case by case."""
+        for case, tries in sorted(self._tries.get((pack, candidate), {}).items()):
+            by_repeat: dict[int, list[Entry]] = {}
+            for entry in tries:
+                by_repeat.setdefault(entry.repeat, []).append(entry)
+            for repeat in sorted(by_repeat):
+                cell = Cell(pack, case, candidate, repeat)
+                history = by_repeat[repeat]
+                if len(history) > 1:
+                    history.sort(key=_moment)
+                series = self._series(cell, history)
+                current = [entry for entry in history if entry.series == series]
+                older = sum(e.series != series and not e.grades for e in history)
+                yield Tries(cell, current, older, self.fresh_starts(cell))
 
     def record(self, entry: Entry) -> AttemptRecord:
         """Read the whole record of a try from its file."""
@@ -315,7 +338,9 @@ class Index:
             )
         return record
 
-    def _series(self, cell: Cell, history: Iterable[Entry]) -> str:
+    def _series(self, cell: Cell, history: Sequence[Entry]) -> str:
+        if not self._declared and not any(entry.series for entry in history):
+            return ""
         begun = dict.fromkeys(("",), "")
         for entry in history:  # a header may be damaged; then the first of its tries declares it
             if entry.series:
@@ -323,6 +348,30 @@ class Index:
         for started, series in self._declared.get(cell, ()):
             begun[series] = started
         return max(begun, key=lambda series: (begun[series], series))
+
+
+def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> Standing:
+    """Return how a cell stands at an identity by the tries of its current series, oldest first."""
+    if not tries:
+        return Standing(Kind.NONE)
+    work = [e for e in tries if not e.grades and _same_work(cell, e.identity, identity)]
+    if not work:
+        return Standing(
+            Kind.OTHER_TASK, tries[-1], changed=_changed(cell, tries[-1].identity, identity)
+        )
+    harvests = [entry for entry in work if entry.has_harvest]
+    if not harvests:
+        return Standing(Kind.FAULT_WORK, work[-1], work[-1])
+    grades = [(attempt, _grade(attempt, tries, identity.check)) for attempt in harvests]
+    for attempt, grade in grades:
+        if grade is not None and not grade.is_fault:
+            return Standing(Kind.VERDICT, grade, attempt)
+    attempt, grade = grades[0]
+    if grade is not None:
+        return Standing(Kind.FAULT_GRADE, grade, attempt)
+    if attempt.is_fault:
+        return Standing(Kind.FAULT_GRADE, attempt, attempt, changed=("check",))
+    return Standing(Kind.OTHER_CHECK, attempt, attempt, changed=("check",))
 
 
 def _moment(entry: Entry) -> tuple[str, str]:

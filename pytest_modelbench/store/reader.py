@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.records import SCHEMA, AttemptRecord, Outcome, Stage
+from pytest_modelbench.records import SCHEMA, AttemptRecord, CheckRecord, Outcome, Stage
 from pytest_modelbench.store.index import (
     Damage,
     Detail,
@@ -82,6 +82,9 @@ class _Reader:
         if kind == "run":
             self._index.add_header(_header(raw, path))
             return
+        if kind == "check":
+            self._index.add_check(CheckRecord.model_validate(raw))
+            return
         if kind == "attempt":
             grades = ""
         elif kind == "regrade":
@@ -89,7 +92,7 @@ class _Reader:
         else:
             raise ValueError(f"no kind {kind!r} is known")
         get = raw.get
-        intern = self._intern
+        intern = self._strings.setdefault
         identity = raw["identity"]
         parts = (
             identity["task"],
@@ -99,7 +102,7 @@ class _Reader:
         )
         digests = self._digests.get(parts)
         if digests is None:
-            digests = self._digests[parts] = Digests(*(intern(part) for part in parts))
+            digests = self._digests[parts] = Digests(*(intern(part, part) for part in parts))
         verdict: dict[str, Any] = get("verdict") or {}
         reward: Any = None
         stage: Stage | None = None
@@ -116,8 +119,9 @@ class _Reader:
             if not 0 <= reward <= 1:
                 raise ValueError(f"the reward {reward} is not within 0 and 1")
             reward = self._rewards.setdefault(reward, reward)
-        name, started, repeat = raw["id"], raw["started"], raw["repeat"]
-        seconds = raw["seconds"]
+        name, started, repeat, seconds = raw["id"], raw["started"], raw["repeat"], raw["seconds"]
+        run, pack, case, candidate = raw["run"], raw["pack"], raw["case"], raw["candidate"]
+        series, note = get("series", ""), get("note", "")
         if not (
             type(name) is str
             and type(started) is str
@@ -130,17 +134,17 @@ class _Reader:
             offset,
             name,
             grades,
-            intern(raw["run"]),
-            intern(get("series", "")),
-            intern(get("note", "")),
-            intern(raw["pack"]),
-            intern(raw["case"]),
-            intern(raw["candidate"]),
+            intern(run, run),
+            intern(series, series),
+            intern(note, note),
+            intern(pack, pack),
+            intern(case, case),
+            intern(candidate, candidate),
             repeat,
             digests,
             outcome,
             reward,
-            intern(reason),
+            intern(reason, reason),
             stage,
             started,
             seconds,
@@ -161,19 +165,19 @@ class _Reader:
                 ]
             )
             failing = self._failing.setdefault(failing, failing)
+        intern = self._strings.setdefault
+        trust, box = verdict.get("trust", "trusted"), get("box", "")
+        served = get("served_model", "")
         return Detail(
             get("usage", _NOTHING),
             get("counts", _NOTHING),
             failing,
-            self._intern(verdict.get("trust", "trusted")),
-            self._intern(get("box", "")),
+            intern(trust, trust),
+            intern(box, box),
             get("scripted", False) is True,
             get("working"),
-            self._intern(get("served_model", "")),
+            intern(served, served),
         )
-
-    def _intern(self, text: str) -> str:
-        return self._strings.setdefault(text, text)
 
     def _compare(self, entry: Entry, raw: dict[str, Any], number: int) -> None:
         """Say loudly when one id stands over two different tries; a copied line is none."""

@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.records import SCHEMA, AttemptRecord, Candidate, Cell, Record
+from pytest_modelbench.records import SCHEMA, AttemptRecord, Candidate, Cell, CheckRecord, Record
 from pytest_modelbench.store.layout import LOCKS, prepare, quoted, results_file
 
 LOCK_SECONDS = 60.0
@@ -99,7 +99,7 @@ class Writer:
         self._lock = lock if lock is not None else _file_lock(self._lock_path)
         self._files: dict[tuple[str, str], _ResultsFile] = {}
 
-    def append(self, record: AttemptRecord) -> None:
+    def append(self, record: AttemptRecord | CheckRecord) -> None:
         """Store a record; StoreProblem when it is not stored, and then no part of it is."""
         self._write(record.pack, record.candidate, record.to_line())
 
