@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 import secrets
 import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from pydantic import JsonValue
 
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.errors import Fault, StoreProblem
@@ -61,6 +58,8 @@ class _Course:
     stage: Stage = Stage.WORK
     evidence: dict[str, str] = field(default_factory=dict)
     harvest: dict[str, str] | None = None
+    end: str = ""
+    detail: str = ""
 
 
 def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord:
@@ -107,6 +106,8 @@ def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord
             "note": task.note,
             "evidence": course.evidence,
             "harvest": course.harvest,
+            "end": course.end,
+            "detail": course.detail,
             **ended,
         }
     )
@@ -125,6 +126,7 @@ def _run(
     else:
         course.stage = Stage.GRADE
         harvested = stored_work(task.regrades, evidence)
+    course.end, course.detail = harvested.end, harvested.detail
     course.stage = Stage.GRADE
     observation = protocol.observe(task.case, harvested, services)
     course.evidence["observation"] = evidence.put(observation.model_dump_json().encode())
@@ -156,9 +158,6 @@ def _keep(harvested: Harvested, evidence: Evidence, course: _Course) -> None:
         for data in harvest.blobs.values():
             evidence.put(data)
         course.evidence["harvest"] = evidence.put(manifest.encode())
-    ending: dict[str, JsonValue] = {"end": harvested.end, "detail": harvested.detail}
-    if any(ending.values()):
-        course.evidence["ending"] = evidence.put(json.dumps(ending).encode())
 
 
 def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:
@@ -172,15 +171,11 @@ def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:
 
 def stored_work(record: AttemptRecord, evidence: Evidence) -> Harvested:
     """Return what observing and verifying may know of a stored attempt."""
-    ending = {"end": "", "detail": ""}
-    if "ending" in record.evidence:
-        ending = json.loads(evidence.get(record.evidence["ending"]))
-    return Harvested(stored_harvest(record, evidence), end=ending["end"], detail=ending["detail"])
+    return Harvested(stored_harvest(record, evidence), end=record.end, detail=record.detail)
 
 
 def has_evidence(record: AttemptRecord, evidence: Evidence) -> bool:
     """Tell whether all that a regrade of an attempt needs is here."""
-    if record.harvest is None and "harvest" not in record.evidence:
-        return False
-    wanted = [record.evidence[name] for name in ("harvest", "ending") if name in record.evidence]
-    return all(evidence.has(name) for name in wanted)
+    return record.harvest is not None or (
+        "harvest" in record.evidence and evidence.has(record.evidence["harvest"])
+    )
