@@ -237,6 +237,46 @@ class AttemptRecord(Record):
         )
 
 
+class CheckRecord(Record):
+    """One line of a results file: what a user's own test found of one attempt.
+
+    ``name`` is the test's node id without its cell, ``source`` the digest of its source: a changed
+    test is another check. ``reason`` is the assertion's first line.
+    """
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    kind: str = Field(default="check", pattern="^check$")
+    id: str
+    run: str
+    pack: str
+    case: str
+    candidate: str
+    repeat: int = Field(ge=1)
+    attempt: str = Field(description="id of the attempt that was judged")
+    name: str
+    source: str
+    passed: bool
+    reason: str = ""
+    started: str = Field(description="UTC, ISO 8601 with milliseconds and Z")
+    seconds: float = Field(description="wall time of the test's body")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def cell(self) -> Cell:
+        """Return the cell whose attempt was judged."""
+        return Cell(self.pack, self.case, self.candidate, self.repeat)
+
+    def to_line(self) -> str:
+        """Return the JSON line, newline excluded; fields at their default are left out."""
+        import json
+
+        data = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return json.dumps(
+            {"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":")
+        )
+
+
 class Server(Record):
     """``[servers.NAME]`` of modelbench.toml."""
 

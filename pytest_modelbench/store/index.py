@@ -230,7 +230,9 @@ class Index:
         for case, repeats in header.fresh.items():
             for repeat in repeats:
                 cell = Cell(header.pack, case, header.candidate, repeat)
-                self._declared.setdefault(cell, []).append((header.started, header.run))
+                declared = self._declared.setdefault(cell, [])
+                if (header.started, header.run) not in declared:
+                    declared.append((header.started, header.run))
 
     def add_check(self, check: CheckRecord) -> None:
         """Take up what a user's own test found; of the same test and attempt, the first counts."""
@@ -288,7 +290,7 @@ class Index:
 
     def fresh_starts(self, cell: Cell) -> int:
         """Return how often the cell was started afresh."""
-        return len({series for _, series in self._declared.get(cell, ())})
+        return len(self._declared.get(cell, ()))
 
     def standing(self, cell: Cell, identity: HasDigests) -> Standing:
         """Return how the cell stands at an identity, by the rules at the top of this module."""
@@ -313,10 +315,12 @@ class Index:
                 history = by_repeat[repeat]
                 if len(history) > 1:
                     history.sort(key=_moment)
-                series = self._series(cell, history)
-                current = [entry for entry in history if entry.series == series]
-                older = sum(e.series != series and not e.grades for e in history)
-                yield Tries(cell, current, older, self.fresh_starts(cell))
+                current, older = history, 0
+                if self._declared or any([entry.series for entry in history]):
+                    series = self._series(cell, history)
+                    current = [entry for entry in history if entry.series == series]
+                    older = sum(e.series != series and not e.grades for e in history)
+                yield Tries(cell, current, older, len(self._declared.get(cell, ())))
 
     def record(self, entry: Entry) -> AttemptRecord:
         """Read the whole record of a try from its file."""
@@ -354,6 +358,10 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     """Return how a cell stands at an identity by the tries of its current series, oldest first."""
     if not tries:
         return Standing(Kind.NONE)
+    first = tries[0]
+    if len(tries) == 1 and not first.grades and first.identity == identity:
+        # What the rules below come to for one try of today: nearly all cells are like this.
+        return Standing(_OWN_KIND[first.stage], first, first)
     work = [e for e in tries if not e.grades and _same_work(cell, e.identity, identity)]
     if not work:
         return Standing(
@@ -372,6 +380,13 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     if attempt.is_fault:
         return Standing(Kind.FAULT_GRADE, attempt, attempt, changed=("check",))
     return Standing(Kind.OTHER_CHECK, attempt, attempt, changed=("check",))
+
+
+_OWN_KIND = {
+    None: Kind.VERDICT,
+    Stage.WORK: Kind.FAULT_WORK,
+    Stage.GRADE: Kind.FAULT_GRADE,
+}
 
 
 def _moment(entry: Entry) -> tuple[str, str]:
