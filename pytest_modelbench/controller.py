@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -29,7 +30,9 @@ from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
+from pytest_modelbench.summary import report_lines, scorecards
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
+from pytest_modelbench.worlds.environment import environment, is_built
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, sweep
 
@@ -97,6 +100,7 @@ class Controller:
         self.attempts: dict[Cell, outcomes.Facts] = {}
         self.certification = Certification(bench.plan, self.board)
         self._reported: set[str] = set()
+        self._selected: set[Cell] = set()
         self._measuring = False
         self._old_sigterm: Any = None  # Any: as signal.signal returns it
 
@@ -115,6 +119,7 @@ class Controller:
         results = Path(self.settings.results)
         try:
             choose(self.settings.isolation)
+            self._prepare_environments()
             self.lock = RunLock.take(
                 results, self.settings.run, self.settings.started, say=self._say
             )
@@ -134,6 +139,20 @@ class Controller:
         if not self.config.pluginmanager.hasplugin("dsession"):
             worker = Worker(self.config, self.orders())
             self.config.pluginmanager.register(worker, "modelbench-worker")
+
+    def _prepare_environments(self) -> None:
+        """Build what packs need once, before any cell can wait for it or fail by it."""
+        busy = {p.cell.pack for p in self.bench.plan if p.action in (Action.RUN, Action.REGRADE)}
+        specs = {
+            case.environment: pack.name
+            for pack in self.bench.packs
+            if pack.name in busy
+            for case in pack.cases
+        }
+        for spec, name in specs.items():
+            if not is_built(spec):
+                self._say(f"builds the environment of {name}: {', '.join(spec.packages)}")
+            environment(spec)
 
     def run_info(self) -> RunInfo:
         """Return what the head of each results file of this run says."""
@@ -290,6 +309,7 @@ class Controller:
 
     def _replay_all(self, collection: Sequence[str]) -> None:
         """Report every stored cell among the selected ones; called once, before any item."""
+        self._selected = {self.nodeids[n] for n in collection if n in self.nodeids}
         for nodeid in collection:
             cell = self.nodeids.get(nodeid)
             if cell is not None and self.planned[cell].action in (Action.REPLAY, Action.OLD):
@@ -299,8 +319,8 @@ class Controller:
         entry = self.bench.index.find(planned.stored)
         if entry is None:
             raise RuntimeError(f"attempt {planned.stored} is planned and not in the index")
-        if planned.action is Action.OLD:
-            self._refuse(nodeid, planned.why)
+        if why := self.board.refusal(planned.cell) or planned.why * (planned.action is Action.OLD):
+            self._refuse(nodeid, why)
             return
         record = self.bench.index.record(entry) if planned.cell.certifies else None
         report = outcomes.replay_report(
@@ -408,14 +428,19 @@ class Controller:
             if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.bench.plan.grid:
                 session.exitstatus = pytest.ExitCode.OK
             return
-        if session.exitstatus == pytest.ExitCode.OK and self.without_verdict:
+        broken = self.without_verdict or any(map(self.board.refusal, self._selected))
+        if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # Any: pytest's is private
         """Print the report, built from the store alone."""
         if not self._measuring:
             return
-        pass
+        cards = scorecards(self.bench, self.board.uncertified, self.without_verdict)
+        encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+        width = terminalreporter._tw.fullwidth
+        for line in report_lines(cards, width, utf8="utf" in encoding.lower()):
+            terminalreporter.write_line(line)
 
 
 def _reason_of_skip(report: pytest.TestReport) -> str:

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_modelbench.attempt import Task, attempt
-from pytest_modelbench.bench import built_in
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.engines import Engine
 from pytest_modelbench.engines.inline import InlineEngine
@@ -22,6 +21,7 @@ from pytest_modelbench.records import AttemptRecord, Candidate
 from pytest_modelbench.settings import Settings
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.reader import read
+from pytest_modelbench.today import built_in
 from pytest_modelbench.worlds.environment import cache_folder, environment
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import open_run, runs_root

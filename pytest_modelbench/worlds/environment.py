@@ -48,14 +48,18 @@ def environment(spec: EnvironmentSpec) -> Path | None:
             raise UsageProblem(
                 f"[environment] packages: {package!r} is not pinned; write it as name==version"
             )
-    cache = cache_folder("env")
-    folder = cache / _key(spec)
-    if (folder / _COMPLETE).is_file():
+    folder = cache_folder("env") / _key(spec)
+    if is_built(spec):
         return folder
-    with FileLock(cache / f"{folder.name}.lock"):
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not (folder / _COMPLETE).is_file():
             _build(spec, folder)
     return folder
+
+
+def is_built(spec: EnvironmentSpec) -> bool:
+    """Tell whether the environment of a spec is there, so that asking for it takes no time."""
+    return not spec.packages or (cache_folder("env") / _key(spec) / _COMPLETE).is_file()
 
 
 def cache_folder(name: str) -> Path:

@@ -1,0 +1,73 @@
+"""Today's identities: what a case and a candidate of a project are, as they stand on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from pytest_modelbench.candidates.registry import Registry
+from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.identity import candidate_digest
+from pytest_modelbench.packs.identities import CaseIdentity, identity_of
+from pytest_modelbench.packs.model import Case
+from pytest_modelbench.packs.reading import find_packs, read_pack
+from pytest_modelbench.protocols.protocol import protocol_named
+from pytest_modelbench.records import REFERENCE, Candidate, Identity
+from pytest_modelbench.settings import CASES, REFERENCES
+
+
+def identifier() -> Callable[[Case, Candidate], Identity]:
+    """Return a function that identifies a case for a candidate; it reads each of them once."""
+
+    @cache
+    def of_case(case: Case) -> CaseIdentity:
+        protocol = protocol_named(case.protocol)
+        return identity_of(case, protocol=protocol.version, grader=protocol.grader_version)
+
+    digests: dict[tuple[str, str], str] = {}
+
+    def identify(case: Case, candidate: Candidate) -> Identity:
+        key = (case.protocol, candidate.name)
+        if key not in digests:
+            version = protocol_named(case.protocol).agent_version
+            digests[key] = candidate_digest(candidate, version)
+        found = of_case(case)
+        return Identity(
+            task=found.task,
+            check=found.check,
+            candidate=digests[key],
+            reference=found.reference if candidate.agent == REFERENCE else "",
+        )
+
+    return identify
+
+
+def built_in(name: str) -> Candidate:
+    """Return the built-in candidate of a certificate's cell: reference, seed, reference+VARIANT."""
+    return Candidate(name=name, agent=name.partition("+")[0])
+
+
+def identities(
+    root: Path, folders: Sequence[str] = (CASES,)
+) -> Callable[[str, str, str], Identity | None]:
+    """Return today's identity by pack, case id and candidate; None for what is no longer there."""
+    cases: dict[tuple[str, str], Case] = {}
+    for folder in find_packs([root / name for name in folders if (root / name).is_dir()]):
+        try:
+            pack = read_pack(folder, root / REFERENCES)
+        except UsageProblem:
+            continue  # a report on what is stored does not need a pack to be sound today
+        cases.update({(pack.name, case.id): case for case in pack.cases})
+    registry = Registry.read(root)
+    identify = identifier()
+
+    def today(pack: str, case_id: str, candidate: str) -> Identity | None:
+        case = cases.get((pack, case_id))
+        try:
+            (resolved,) = registry.resolve([candidate])
+        except UsageProblem:
+            return None
+        return identify(case, resolved) if case is not None else None
+
+    return today
