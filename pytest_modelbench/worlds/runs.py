@@ -1,8 +1,10 @@
 """Runs: the private folders that runs of this user keep their worlds in, and their sweeping.
 
-``<temporary folder>/modelbench-<uid>/<run id>/<random>`` is one attempt's world. A run is alive as
-long as one of its processes (controller or worker) holds the run's lock file; the kernel lets go of
-it however a process ends, so a killed run is known by that and swept at the next start.
+``<place>/modelbench-<uid>/<run id>/<random>`` is one attempt's world. The place is TMPDIR where
+that is set, else shared memory where it is large (a world is made there in a third of the time),
+else the temporary folder. A run is alive as long as one of its processes (controller or worker)
+holds the run's lock file; the kernel lets go of it however a process ends, so a killed run is known
+by that and swept at the next start.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from pathlib import Path
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.worlds.removal import remove
 
+_SHARED_MEMORY = Path("/dev/shm")
+
 SCRATCH = ".scratch"
 """Start of the names ``.scratch-<pid>-<random>``: one command's, while its process lives."""
 
@@ -27,7 +31,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 def runs_root() -> Path:
     """Return the folder of this user's runs, made when missing; it is 0700 and surely ours."""
-    root = Path(tempfile.gettempdir()) / f"modelbench-{os.geteuid()}"
+    root = _place() / f"modelbench-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         root.mkdir(mode=0o700)
     found = root.lstat()
@@ -36,6 +40,35 @@ def runs_root() -> Path:
             f"{root} is not a folder that only this user can enter; remove it, or set TMPDIR"
         )
     return root
+
+
+def runs_roots() -> tuple[Path, ...]:
+    """Return every folder that runs of this user may have left something in, for ``sweep``."""
+    runs_root()
+    places = dict.fromkeys((Path(tempfile.gettempdir()), _SHARED_MEMORY))
+    roots = (place / f"modelbench-{os.geteuid()}" for place in places)
+    return tuple(root for root in roots if root.is_dir() and root.lstat().st_uid == os.geteuid())
+
+
+def _place() -> Path:
+    if "TMPDIR" not in os.environ and _has_room(_SHARED_MEMORY):
+        return _SHARED_MEMORY
+    return Path(tempfile.gettempdir())
+
+
+def _has_room(folder: Path) -> bool:
+    """Tell whether a folder is on a large file system and can hold programs that run.
+
+    Containers' shared memory is small, and forbids to run programs. What is free just now does not
+    count: all processes of a run must come to the same place.
+    """
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    may_run = not found.f_flag & getattr(os, "ST_NOEXEC", 0)
+    large = found.f_blocks * found.f_frsize >= 4 * 2**30
+    return may_run and large and os.access(folder, os.W_OK)
 
 
 @contextlib.contextmanager

@@ -96,7 +96,9 @@ def open_world(seed: SeedRepository, run_folder: Path, owner: int | None = None)
             for folder in (world.tree, world.repository, world.home, world.temporary):
                 give(folder, owner)
         except OSError as error:
-            raise Fault("world", f"{world.folder}: cannot make the world: {error}") from error
+            raise Fault(
+                "world", f"cannot make a world: {error}; TMPDIR chooses another place"
+            ) from error
         yield world
     finally:
         for problem in remove(world.folder):

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.worlds.runs import close_run, is_alive, open_run, runs_root, sweep
+from pytest_modelbench.worlds.runs import (
+    close_run,
+    is_alive,
+    open_run,
+    runs_root,
+    runs_roots,
+    sweep,
+)
 
 
 def test_run_is_alive_until_the_last_has_left(tmp_path: Path) -> None:
@@ -77,8 +84,20 @@ def test_run_id_cannot_lead_elsewhere(tmp_path: Path, run_id: str) -> None:
         pass
 
 
+def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TMPDIR is obeyed; where the place is another one the next time, what was left is found."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    obeyed = runs_root()
+    assert obeyed.parent == tmp_path
+    monkeypatch.delenv("TMPDIR")
+    assert runs_root().parent in (tmp_path, Path("/dev/shm"))
+    assert {obeyed, runs_root()} <= set(runs_roots())
+
+
 def test_root_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     root = runs_root()
     assert root.stat().st_mode & 0o777 == 0o700
     assert runs_root() == root
