@@ -1,7 +1,9 @@
 """What ends a hidden check: the candidate's doing (not passed), or ours (a fault).
 
 Most of these are no ``Exception``, so that ``pytest.raises(Exception)`` in a check is satisfied by
-what the candidate's code raises, and not by its worker's death, its silence or its odd values.
+what the candidate's code raises, and not by its worker's death, its silence or its odd values. They
+are pytest's own kind of failure, since pytest keeps its books in order for that and for
+``Exception``, but not for any other exception that leaves a fixture.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import builtins
 import contextlib
 import re
 
+import pytest
 
-class CandidateError(BaseException):
+
+class CandidateError(pytest.fail.Exception):
     """The candidate's doing: the check is not passed. ``reason`` is a short stable word."""
 
     reason = "candidate"
@@ -57,7 +61,7 @@ class TooMuch(CandidateError):
     reason = "too much"
 
 
-class GraderBroken(BaseException):
+class GraderBroken(pytest.fail.Exception):
     """Our own machinery failed, or the check asks what cannot be: a fault, never a score."""
 
 
@@ -73,7 +77,8 @@ class Raised(CandidateError):
     _text: str
 
     def __init__(self) -> None:
-        """Set nothing: ``raised`` does, whatever the builtin type's own signature."""
+        """Set pytest's part; ``raised`` sets the rest, whatever the builtin type's signature."""
+        super().__init__()
 
     def __str__(self) -> str:
         return self._text
@@ -120,7 +125,7 @@ def raised(
         error.args = arguments
         with contextlib.suppress(TypeError, ValueError):
             # The builtin type's own: it sets errno, code, start and their like.
-            super(CandidateError, error).__init__(*arguments)
+            super(pytest.fail.Exception.__base__, error).__init__(*arguments)
     error.type_name = type_name
     error.places = places
     error._text = text

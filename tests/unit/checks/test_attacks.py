@@ -286,6 +286,43 @@ def test_what_ends_a_worker_cannot_satisfy_an_expected_exception(
     }
 
 
+def test_what_ends_a_worker_in_a_fixture_fails_that_check_and_no_other(
+    grade: Grade, outcome: Outcome
+) -> None:
+    seen = grade(
+        """
+        import pytest
+
+        @pytest.fixture
+        def calc(solution):
+            return solution.load("calc")
+
+        @pytest.fixture(params=[0, 1, 1, 0])
+        def left(request, calc):
+            if request.param:
+                calc.leave()
+
+        def test_it(calc, left):
+            assert calc.add(2, 3) == 5
+
+        def test_after(calc):
+            assert calc.add(2, 3) == 5
+        """,
+        """
+        import os
+        def leave(): os._exit(0)
+        def add(a, b): return a + b
+        """,
+    )
+    assert outcome(seen) == {
+        "test_it[0_0]": "passed",
+        "test_it[1_0]": "failed: worker ended",
+        "test_it[1_1]": "failed: worker ended",
+        "test_it[0_1]": "passed",
+        "test_after": "passed",
+    }
+
+
 def test_a_worker_that_ends_between_two_checks_costs_the_second_nothing(
     grade: Grade, outcome: Outcome
 ) -> None:

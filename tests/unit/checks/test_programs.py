@@ -139,6 +139,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     theirs = folder / "lib" / version / "site-packages"
     for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         shutil.copytree(ours / name, theirs / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ours / "py.py", theirs)
     folder.chmod(0o755)
     (theirs / "given.py").write_text("VALUE = 'from the environment'\n")
     return folder
