@@ -17,8 +17,8 @@ PACKAGE = "pytest_modelbench"
 MAY_IMPORT_PYTEST = {"plugin", "checks"}
 """First words of the rows that may: the plugin's own, and the trusted process of ``checks``."""
 
-STARTS_CHEAP = {"__init__", "plugin"}
-"""Modules that every project with the plugin installed imports."""
+STARTS_CHEAP = {"__init__", "plugin", "fixtures", "collection", "usertests"}
+"""Modules that every project with the plugin installed imports; they may import each other."""
 
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 
@@ -94,7 +94,7 @@ def findings(
             wrong.append(f"{at}: only the plugin's row knows pytest")
         if words[-1] in STARTS_CHEAP and len(words) == 1 and found.at_start:
             allowed = top in {*sys.stdlib_module_names, "pytest", "_pytest"}
-            if not allowed and not (top == PACKAGE and not name):
+            if not allowed and not (top == PACKAGE and name in {"", *STARTS_CHEAP}):
                 wrong.append(f"{at} when it starts: the standard library and pytest only")
     return wrong
 
