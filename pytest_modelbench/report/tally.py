@@ -126,7 +126,8 @@ def tally(
         found.superseded += superseded
         found.fresh_starts = max(found.fresh_starts, fresh_starts)
         counted: set[str] = set()
-        for version in {version_of(cell, entry.identity) for entry in tries}:
+        versions = [version_of(cell, entry.identity) for entry in tries]
+        for version in set(versions) if len(versions) > 1 else versions:
             key = (note, cell.case, version)
             case = gathered.get(key)
             if case is None:
@@ -234,13 +235,11 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str]) ->
             found.first_started = entry.started
         if entry.started > found.last_started:
             found.last_started = entry.started
-        if entry.detail is None or (len(entry.detail.usage) < 2 and entry.id in counted):
+        if entry.detail is None:
             continue
+        is_counted = entry.id in counted
         for role, used in entry.detail.usage.items():
-            if role == Role.CANDIDATE:
-                if entry.id in counted:
-                    continue
-                where = "other tries"
-            else:
-                where = role
+            if role == "candidate" and is_counted:
+                continue
+            where = "other tries" if role == "candidate" else role
             found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_modelbench.records import Identity
+from pytest_modelbench.report.stored import OTHER_NOTE, report_all
+
+
+def test_one_card_a_note_and_pack(results: Any) -> None:
+    results.store({"a": {"x": "p", "y": "u"}}, run="run-1", note="monday")
+    results.store({"b": {"x": "p", "y": "p"}}, run="run-2", note="friday")
+
+    report = report_all(results.root)
+
+    assert [(card.note, card.grid.candidates) for card in report.cards] == [
+        ("friday", ("b",)),
+        ("monday", ("a",)),
+    ]
+    assert [card.rows[0].passes for card in report.cards] == [2, 1]
+    assert all(card.complete for card in report.cards)
+    assert (report.damages, report.duplicates) == ((), 0)
+
+
+def test_a_run_finished_under_another_note_says_so(results: Any) -> None:
+    results.store({"a": {"x": "p", "y": "-"}}, run="run-1", note="monday")
+    results.store({"a": {"x": "-", "y": "p"}}, run="run-2", note="tuesday")
+
+    monday, tuesday = report_all(results.root).cards
+
+    assert (monday.verdicts, monday.cells, monday.complete) == (1, 2, False)
+    assert monday.rows[0].waiting == {OTHER_NOTE: 1}
+    assert tuesday.rows[0].by_case == {"x": (0, 0), "y": (1, 1)}
+
+
+def test_what_certifies_is_in_no_card_unless_it_was_asked_for(results: Any, record: Any) -> None:
+    results.store({"a": {"x": "p"}})
+    results.append(record("reference", "x", 1, "p"), record("reference+broken", "x", 1, "u"))
+
+    (card,) = report_all(results.root).cards
+
+    assert card.grid.candidates == ("a",)
+
+
+def test_a_narrowed_report_reads_only_what_it_is_about(results: Any) -> None:
+    results.store({"a": {"x": "p"}, "b": {"x": "u"}})
+    results.store({"c": {"x": "p"}}, run="run-2")
+    (results.root / "executor" / "c" / "junk.jsonl").write_text("junk", encoding="ascii")
+
+    (card,) = report_all(results.root, candidates={"a", "b"}).cards
+    whole = report_all(results.root)
+
+    assert card.grid.candidates == ("a", "b")
+    assert [str(damage).partition(":")[0][-10:] for damage in whole.damages] == ["junk.jsonl"]
+    assert report_all(results.root, packs={"none"}).cards == ()
+
+
+def test_identities_and_certificates_are_by_pack(results: Any) -> None:
+    results.store({"a": {"x": "p", "y": "u"}})
+
+    def identify(pack: str, case: str, candidate: str) -> Identity | None:
+        assert pack == "executor"
+        return Identity(task="t9", check="c1", candidate="m1") if case == "x" else None
+
+    (card,) = report_all(
+        results.root, identify=identify, uncertified={"executor": {"y": "the seed passes"}}
+    ).cards
+
+    assert (card.cells, card.verdicts) == (1, 0)
+    assert {(old.case, old.changed) for old in card.old} == {("x", ("task",))}
+    assert card.uncertified == {"y": "the seed passes"}
+
+
+def test_no_results_is_an_empty_report(results: Any) -> None:
+    assert report_all(results.root).cards == ()
