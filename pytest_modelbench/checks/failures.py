@@ -2,7 +2,7 @@
 
 Most of these are no ``Exception``, so that ``pytest.raises(Exception)`` in a check is satisfied by
 what the candidate's code raises, and not by its worker's death, its silence or its odd values. They
-are pytest's own kind of failure, since pytest keeps its books in order for that and for
+are pytest's own kind of outcome, since pytest keeps its books in order for that and for
 ``Exception``, but not for any other exception that leaves a fixture.
 """
 
@@ -12,10 +12,11 @@ import builtins
 import contextlib
 import re
 
-import pytest
+# Public only through its subclasses, ``pytest.fail.Exception`` for one.
+from _pytest.outcomes import OutcomeException
 
 
-class CandidateError(pytest.fail.Exception):
+class CandidateError(OutcomeException):
     """The candidate's doing: the check is not passed. ``reason`` is a short stable word."""
 
     reason = "candidate"
@@ -61,7 +62,7 @@ class TooMuch(CandidateError):
     reason = "too much"
 
 
-class GraderBroken(pytest.fail.Exception):
+class GraderBroken(OutcomeException):
     """Our own machinery failed, or the check asks what cannot be: a fault, never a score."""
 
 
@@ -78,7 +79,8 @@ class Raised(CandidateError):
 
     def __init__(self) -> None:
         """Set pytest's part; ``raised`` sets the rest, whatever the builtin type's signature."""
-        super().__init__()
+        self.msg = None
+        self.pytrace = True
 
     def __str__(self) -> str:
         return self._text
@@ -125,7 +127,7 @@ def raised(
         error.args = arguments
         with contextlib.suppress(TypeError, ValueError):
             # The builtin type's own: it sets errno, code, start and their like.
-            super(pytest.fail.Exception.__base__, error).__init__(*arguments)
+            super(OutcomeException, error).__init__(*arguments)
     error.type_name = type_name
     error.places = places
     error._text = text

@@ -44,6 +44,7 @@ WORK = """
     def colour(): return Colour.RED
     def letters(text): return set(text)
     def parse(text): raise ParseError("bad: " + text, 3)
+    def decode(data): return data.decode()
     def missing(): return {}["key"]
     def naturals():
         number = 0
@@ -101,6 +102,9 @@ def test_exceptions_arrive_as_their_builtin_base(grade: Grade) -> None:
             with pytest.raises(FileNotFoundError) as caught:
                 solution.load("builtins").open("/nowhere/at/all")
             assert caught.value.errno == 2
+            with pytest.raises(UnicodeDecodeError) as caught:
+                calc.decode(b"\\xff")
+            assert caught.value.start == 0 and "invalid start byte" in str(caught.value)
             with pytest.raises(SystemExit) as caught:
                 solution.load("sys").exit(3)
             assert caught.value.code == 3
