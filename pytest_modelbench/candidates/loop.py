@@ -242,7 +242,8 @@ class _Loop:
         if not result.worked:
             self.counts["failed_commands" if result.command else "failed_calls"] += 1
         self.acted = True
-        self._answer(call, result.text, result.worked)
+        repeated = f"\n{prompts.REPEATED}" if self.repeats > 1 else ""
+        self._answer(call, result.text + repeated, result.worked)
 
     def _watch_repeats(self, name: str, arguments: Mapping[str, JsonValue]) -> None:
         """End the work before a call that repeats the ones before it once too often."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SYSTEM = """\
-You are a programmer. You work on a project in the folder /work by calling tools.
+You are a programmer. The files of your project are in the folder /work. You work by calling tools.
 - Look at the files before you change them.
 - Make the change in the files themselves; a change that you only describe is not made.
 - If there are tests, run them with: python -m pytest -q
@@ -19,6 +19,10 @@ PROSE = (
 AS_TEXT = (
     "You wrote a tool call as text, so it was not run. Make the call with the tool-calling "
     "interface, not in the text of your reply."
+)
+REPEATED = (
+    "[This was the same call as the one before. Do something else now. "
+    "If the task is done, call finish.]"
 )
 ONLY_THOUGHT = (
     "Your reply was empty after its reasoning. Do the next step by calling a tool. "

@@ -15,6 +15,7 @@ HOME = "/work"
 COMMAND_SECONDS = 60.0
 OUTPUT_CHARS = 16_000
 LISTED = 400
+HINTED = 20
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Tools:
         try:
             return self._run(name, arguments, seconds)
         except Refused as refused:
-            return Result(f"Error: {refused}.", worked=False)
+            return Result(f"Error: {refused}.{self._what_there_is()}", worked=False)
         except UnicodeDecodeError:
             return Result("Error: this file is not text.", worked=False)
         except OSError as error:
@@ -106,6 +107,11 @@ class Tools:
         text = "\n".join(found) + ("\n[and more files]" if more else "")
         return Result(clip(text, self.output_chars) or "(no files)", worked=True)
 
+    def _what_there_is(self) -> str:
+        """Return the names of some files, for a model that guessed at one."""
+        found, more = self.bench.list(".", limit=HINTED)
+        return f" The files are: {', '.join(found)}{', …' if more else ''}." if found else ""
+
     def _read(self, path: str, arguments: Mapping[str, JsonValue]) -> Result:
         text = self.bench.read(path).decode("utf-8")
         first, count = arguments.get("first_line"), arguments.get("lines")
@@ -125,7 +131,8 @@ class Tools:
             what = (
                 f"the old text is in {path} {found} times; give more of it, so that it fits once"
                 if found
-                else f"the old text is not in {path}; read the file and copy the text exactly"
+                else f"the old text is not in {path}; copy it exactly, every line and space of it, "
+                "or give the whole file with write_file"
             )
             return Result(f"Error: {what}. Nothing was changed.", worked=False)
         self.bench.write(path, _bytes(text.replace(old, new)))

@@ -30,7 +30,7 @@ class Tuning(Record):
     failure_limit: int = Field(
         default=10, gt=0, description="failed, unreadable and invented calls in a row"
     )
-    repeat_limit: int = Field(default=8, gt=1, description="the same call in a row")
+    repeat_limit: int = Field(default=5, gt=1, description="the same call in a row")
     prose_limit: int = Field(default=3, gt=0, description="replies without a call in a row")
 
     @classmethod

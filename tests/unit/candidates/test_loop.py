@@ -152,11 +152,13 @@ def test_one_valid_call_for_ever_ends_with_a_verdict_to_come(play: Play) -> None
     """FR14."""
     forever = call("read_file", path="calc.py")
     done, counts, _ = play(forever, limits=Limits(turns=20))
-    assert (done.end, counts["turns"]) == ("step-limit", 9)
-    assert done.detail.startswith('the same call 8 times: ["read_file", {"path": "calc.py"}]')
-    done, counts, _ = play(forever, limits=Limits(turns=5))
-    assert (done.end, counts["turns"]) == ("step-limit", 5)
-    assert done.detail.startswith("the same call 5 times")
+    assert (done.end, counts["turns"]) == ("step-limit", 6)
+    assert done.detail.startswith('the same call 5 times: ["read_file", {"path": "calc.py"}]')
+    done, counts, server = play(forever, limits=Limits(turns=4))
+    assert (done.end, counts["turns"]) == ("step-limit", 4)
+    assert done.detail.startswith("the same call 4 times")
+    assert "same call" not in server.asked[1][-1]["content"]
+    assert "same call as the one before" in server.asked[2][-1]["content"]
 
 
 def test_the_same_call_with_another_between_is_no_repetition(play: Play) -> None:
@@ -241,10 +243,10 @@ def test_an_answer_by_another_model_ends_the_work_before_its_calls_are_done(
 
 
 def test_a_success_begins_the_count_of_failures_anew(play: Play) -> None:
-    bad, good = call("read_file", path="no"), call("list_files")
-    done, counts, _ = play(*[*[bad] * 7, good] * 3, FINISH)
+    bad = [call("read_file", path="no"), call("read_file", path="none")]
+    done, counts, _ = play(*[*bad * 4, call("list_files")] * 3, FINISH)
     assert done.end == ""
-    assert counts["failed_calls"] == 21
+    assert counts["failed_calls"] == 24
 
 
 def test_a_command_that_fails_is_counted_apart(play: Play) -> None:

@@ -42,7 +42,11 @@ def test_files_are_listed_read_written_and_edited(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("read_file", {"path": "none.py"}, "Error: none.py does not exist."),
+        (
+            "read_file",
+            {"path": "none.py"},
+            "Error: none.py does not exist. The files are: calc.py, pkg/data.bin.",
+        ),
         ("read_file", {"path": "pkg/data.bin"}, "not text"),
         ("read_file", {"path": "calc.py", "first_line": 9}, "calc.py has only 5 lines"),
         ("read_file", {}, "read_file takes path, first_line, lines; path is missing"),

@@ -121,7 +121,7 @@ def test_one_call_for_ever_is_a_verdict_of_the_tree_as_it_stands(
     read = call("read_file", path="calc.py")
     ended = attempt(running.plain, read)
     assert (ended.verdict.passed, ended.verdict.reason) == (False, "step-limit")
-    assert ended.harvested.detail.startswith("the same call 8 times")
+    assert ended.harvested.detail.startswith("the same call 5 times")
     assert [check.passed for check in ended.verdict.checks] == [False, True]
     ended = attempt(running.plain, FIX, read)
     assert (ended.verdict.passed, ended.verdict.reason) == (True, "")
