@@ -5,34 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from pytest_modelbench.attempt import has_evidence
 from pytest_modelbench.candidates.registry import Registry
-from pytest_modelbench.identity import candidate_digest
-from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.plan import Inputs, Plan, make_plan
-from pytest_modelbench.plugin import MODELS_INI
-from pytest_modelbench.protocols.protocol import protocol_named
-from pytest_modelbench.records import REFERENCE, Candidate, Cell, Identity
+from pytest_modelbench.plugin import CASES_INI, MODELS_INI
+from pytest_modelbench.records import Candidate, Cell
 from pytest_modelbench.selection import Selected, read_arguments
 from pytest_modelbench.settings import REFERENCES, RESULTS, Settings, new_run_id, utc_now
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.reader import read
+from pytest_modelbench.today import built_in, identifier
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What a run is about, as read from files before anything runs."""
+    """What a run is about, as read from files before anything runs.
+
+    ``lent`` are packs of the project that the command line does not name; users' own tests, which
+    it does, may ask for their cells.
+    """
 
     settings: Settings
     packs: tuple[Pack, ...]
+    lent: tuple[Pack, ...]
     registry: Registry
     candidates: tuple[Candidate, ...]
     index: Index
@@ -49,19 +51,21 @@ def read_bench(config: pytest.Config) -> Bench | None:
     root = config.rootpath
     models_named = bool(config.getoption("models"))
     last_failed = bool(config.getoption("lf", False))
-    planning = bool(config.getoption("modelbench_plan"))
-    selected = read_arguments(config, models_named=models_named or last_failed or planning)
+    selected = read_arguments(config)
     results = Path(config.getoption("modelbench_results") or RESULTS)
     results = results if results.is_absolute() else config.invocation_params.dir / results
     if not config.getoption("modelbench_results"):
         results = root / RESULTS
     references = root / REFERENCES
     registry = Registry.read(root)
-    packs = read_packs(selected.packs, references)
+    every = read_packs([*selected.packs, *selected.lent], references)
+    packs = tuple(pack for pack in every if pack.folder in selected.packs)
+    lent = tuple(pack for pack in every if pack.folder in selected.lent)
     for pack in packs:
         for case_id in selected.cases.get(pack.folder, ()):
             _require_case(pack, case_id)
-    index = read(results, packs=[pack.name for pack in packs])
+    planning = bool(config.getoption("modelbench_plan"))  # then costs are estimated
+    index = read(results, packs=[pack.name for pack in every], details=planning)
     candidates = _candidates(config, registry, selected, index, packs, last_failed=last_failed)
     if not candidates:
         if selected.named and not last_failed:
@@ -71,6 +75,13 @@ def read_bench(config: pytest.Config) -> Bench | None:
                 "or a LiteLLM model name such as openai/gpt-5"
             )
         return None
+    if not every:
+        if not models_named:
+            return None
+        raise pytest.UsageError(
+            "--models names candidates, and there is no pack to try them on: neither an argument "
+            f"nor a folder of {CASES_INI} holds a pack.toml; `modelbench new-pack NAME` writes one"
+        )
     repeats = config.getoption("modelbench_repeats") or 0
     if not repeats and last_failed:
         repeats = max((e.repeat for e in index.entries() if index.is_faulted(e.cell)), default=1)
@@ -83,6 +94,7 @@ def read_bench(config: pytest.Config) -> Bench | None:
         run=run,
         started=started,
         packs=tuple(str(pack.folder) for pack in packs),
+        lent=tuple(pack.name for pack in lent),
         selected=tuple((str(f), tuple(sorted(ids))) for f, ids in selected.cases.items()),
         repeats=max(repeats, selected.repeats, 1),
         note=config.getoption("modelbench_note"),
@@ -94,16 +106,17 @@ def read_bench(config: pytest.Config) -> Bench | None:
         last_failed=last_failed,
         models_named=models_named,
     )
-    plan = make_plan(plan_inputs(settings, packs, candidates, index))
+    plan = make_plan(plan_inputs(settings, every, candidates, index))
     narrowed = config.getoption("keyword") or config.getoption("markexpr") or last_failed
     return Bench(
         settings=settings,
         packs=packs,
+        lent=lent,
         registry=registry,
         candidates=candidates,
         index=index,
         plan=plan,
-        args=tuple(selected.args),
+        args=(*selected.args, *(str(pack.folder) for pack in lent)),
         partial=bool(narrowed or selected.partial),
     )
 
@@ -156,38 +169,19 @@ def plan_inputs(
     """Return what a plan is made from: cases selected, today's identities, evidence at hand."""
     evidence = Evidence(Path(settings.results))
 
-    @cache
-    def of_case(case: Case) -> CaseIdentity:
-        protocol = protocol_named(case.protocol)
-        return identity_of(case, protocol=protocol.version, grader=protocol.grader_version)
-
-    @cache
-    def of_candidate(name: str) -> str:
-        found = next((c for c in candidates if c.name == name), None) or built_in(name)
-        return candidate_digest(found, protocol_named("agent").agent_version)
-
-    def identify(case: Case, candidate: Candidate) -> Identity:
-        digests = of_case(case)
-        of_reference = candidate.agent == REFERENCE
-        return Identity(
-            task=digests.task,
-            check=digests.check,
-            candidate=of_candidate(candidate.name),
-            reference=digests.reference if of_reference else "",
-        )
-
     return Inputs(
         packs=packs,
         cases={pack.name: selected_cases(settings, pack) for pack in packs},
         candidates=candidates,
         repeats=settings.repeats,
         index=index,
-        identify=identify,
+        identify=identifier(),
         built_in=built_in,
         has_evidence=lambda record: has_evidence(record, evidence),
         fresh_series=settings.run if settings.fresh else "",
         rerun_stale=settings.rerun_stale,
         faults_only=settings.last_failed,
+        lent=settings.lent,
     )
 
 
@@ -195,11 +189,6 @@ def selected_cases(settings: Settings, pack: Pack) -> tuple[Case, ...]:
     """Return the cases of a pack that the command line leaves."""
     ids = settings.cases_of(pack.folder)
     return tuple(case for case in pack.cases if not ids or case.id in ids)
-
-
-def built_in(name: str) -> Candidate:
-    """Return the built-in candidate of a certificate's cell: reference, seed, reference+VARIANT."""
-    return Candidate(name=name, agent=name.partition("+")[0])
 
 
 def node_path(root: Path, path: Path) -> str:

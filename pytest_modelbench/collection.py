@@ -19,6 +19,8 @@ FIXTURE = "modelbench_cell"
 plan_key: pytest.StashKey[Plan] = pytest.StashKey()
 folders_key: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 """Folder of a pack → its name."""
+lent_key: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+"""Packs that are there for users' own tests only: of them, certificates alone are collected."""
 
 
 def pack_above(path: Path) -> Path | None:
@@ -61,7 +63,9 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     """Give the shipped test one set of parameters a cell of its pack, in the plan's order."""
     folder = str(metafunc.definition.path.parent)
     name = metafunc.config.stash[folders_key][folder]
-    cells = [p.cell for p in metafunc.config.stash[plan_key] if p.cell.pack == name]
+    plan = metafunc.config.stash[plan_key]
+    planned = plan.certifying if name in metafunc.config.stash[lent_key] else plan
+    cells = [p.cell for p in planned if p.cell.pack == name]
     metafunc.parametrize(FIXTURE, cells, indirect=True, ids=[cell.id for cell in cells])
 
 
@@ -70,8 +74,13 @@ def is_pack_test(metafunc: pytest.Metafunc) -> bool:
     return isinstance(metafunc.definition.getparent(pytest.Module), PackModule)
 
 
+def is_pack_item(item: pytest.Item) -> bool:
+    """Tell whether an item is one of the shipped suite's."""
+    return isinstance(item.getparent(pytest.Module), PackModule)
+
+
 def cell_of(item: pytest.Item) -> Cell | None:
-    """Return the cell that an item tries; None for a project's own tests."""
+    """Return the cell that an item tries or whose attempt it judges; None for plain tests."""
     callspec = getattr(item, "callspec", None)
     return callspec.params.get(FIXTURE) if callspec is not None else None
 
@@ -82,18 +91,16 @@ class Selection:
     def __init__(self, plan: Plan) -> None:
         self._certifying = {p.cell for p in plan.certifying}
         self._waiting = {
-            (p.cell.pack, p.cell.case)
-            for p in plan.grid
-            if p.action.value in ("run", "regrade") and not p.cell.certifies
+            (p.cell.pack, p.cell.case) for p in (*plan.grid, *plan.aside) if not p.cell.certifies
         }
 
     # Outermost, so that it sees what -k, -m and --lf have left.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
         """Let others select, then put the certificates of what they left before everything."""
-        certificates = [item for item in items if cell_of(item) in self._certifying]
+        certificates = [item for item in items if self._is_certificate(item)]
         result = yield
-        kept = [item for item in items if cell_of(item) not in self._certifying]
+        kept = [item for item in items if not self._is_certificate(item)]
         needed = {
             (cell.pack, cell.case)
             for item in kept
@@ -119,5 +126,8 @@ class Selection:
             item
             for module in modules
             for item in module.collect()
-            if isinstance(item, pytest.Item) and cell_of(item) in self._certifying
+            if isinstance(item, pytest.Item) and self._is_certificate(item)
         ]
+
+    def _is_certificate(self, item: pytest.Item) -> bool:
+        return is_pack_item(item) and cell_of(item) in self._certifying

@@ -19,7 +19,7 @@ from pytest_modelbench import outcomes
 from pytest_modelbench.bench import Bench, node_id, node_path, read_bench
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
-from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
+from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.heartbeat import header, plan_lines
@@ -31,6 +31,7 @@ from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.summary import report_lines, scorecards
+from pytest_modelbench.usertests import cell_in, is_own, key_of
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
 from pytest_modelbench.worlds.environment import environment, is_built
 from pytest_modelbench.worlds.levels import choose
@@ -55,6 +56,7 @@ def take_charge(config: pytest.Config) -> None:
     controller = Controller(config, bench)
     remember_faulted(config, controller.folders, controller.faulted)
     config.stash[folders_key] = controller.folders
+    config.stash[lent_key] = frozenset(bench.settings.lent)
     config.stash[controller_key] = controller
     config.pluginmanager.register(controller, "modelbench-controller")
     config.pluginmanager.register(Selection(bench.plan), "modelbench-selection")
@@ -86,11 +88,13 @@ class Controller:
         self.gateway: GatewayProcess | None = None
         self.lock: RunLock | None = None
         self.writer: Writer | None = None
-        self.planned = {p.cell: p for p in bench.plan}
+        self.planned = {p.cell: p for p in (*bench.plan.aside, *bench.plan)}
         certifying = {p.cell for p in bench.plan.certifying}
-        manifests = {p.name: node_path(config.rootpath, p.manifest) for p in bench.packs}
+        every = (*bench.packs, *bench.lent)
+        manifests = {p.name: node_path(config.rootpath, p.manifest) for p in every}
         self.nodeids = {node_id(manifests[p.cell.pack], p.cell): p.cell for p in bench.plan}
-        self.folders = {str(pack.folder): pack.name for pack in bench.packs}
+        self.own = {key_of(cell): cell for cell in self.planned}
+        self.folders = {str(pack.folder): pack.name for pack in every}
         self.faulted = tuple(
             nodeid
             for nodeid, cell in self.nodeids.items()
@@ -177,7 +181,8 @@ class Controller:
         )
 
     def _start_gateway(self) -> None:
-        called = {p.cell.candidate for p in self.bench.plan.grid if p.action is Action.RUN}
+        plan = self.bench.plan
+        called = {p.cell.candidate for p in (*plan.grid, *plan.aside) if p.action is Action.RUN}
         if not any(c.calls_model and c.name in called for c in self.bench.candidates):
             return
         self.gateway = GatewayProcess.start(
@@ -256,14 +261,26 @@ class Controller:
 
     def _dealer(self, collection: Sequence[str]) -> Dealer:
         cells = {i: self.nodeids[n] for i, n in enumerate(collection) if n in self.nodeids}
+        own = {
+            i: cell
+            for i, n in enumerate(collection)
+            if n not in self.nodeids and (cell := self._cell(n)) is not None
+            # What is stored already needs no turn and waits for nothing.
+            if self.planned[cell].action in (Action.RUN, Action.REGRADE)
+        }
+        cells |= own
         turns = self.turns()
         return Dealer(
-            deal_order(len(collection), cells, self.bench.plan, turns),
+            deal_order(len(collection), cells, self.bench.plan, turns, own),
             cells,
             turns=turns,
             open_certificates=self.certification.is_open,
             refuse=self.board.refusal,
         )
+
+    def _cell(self, nodeid: str) -> Cell | None:
+        """Return the cell of an item, a user's own test among them; None for a plain test."""
+        return self.nodeids.get(nodeid) or cell_in(nodeid, self.own)
 
     def turns(self) -> dict[str, Turn]:
         """Return which server each candidate needs, with its room and its group."""
@@ -298,6 +315,7 @@ class Controller:
             item
             for item in session.items
             if (cell := cell_of(item)) is None
+            or is_own(item)
             or self.planned[cell].action in (Action.RUN, Action.REGRADE)
         ]
         return None
@@ -309,7 +327,7 @@ class Controller:
 
     def _replay_all(self, collection: Sequence[str]) -> None:
         """Report every stored cell among the selected ones; called once, before any item."""
-        self._selected = {self.nodeids[n] for n in collection if n in self.nodeids}
+        self._selected = {cell for n in collection if (cell := self._cell(n)) is not None}
         for nodeid in collection:
             cell = self.nodeids.get(nodeid)
             if cell is not None and self.planned[cell].action in (Action.REPLAY, Action.OLD):
@@ -330,8 +348,9 @@ class Controller:
 
     def _refuse(self, nodeid: str, why: str) -> None:
         """Report a selected cell that will not run as skipped, with the reason."""
-        cell = self.nodeids[nodeid]
-        self.without_verdict[cell] = why
+        cell = self._cell(nodeid)
+        if cell is not None:
+            self.without_verdict[cell] = why
         path = nodeid.partition("::")[0]
         self._send(
             outcomes.synthetic_report(nodeid, "skipped", longrepr=(path, 0, f"Skipped: {why}"))
@@ -350,10 +369,16 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take up the outcome of a cell: certificates, stopped candidates, missing verdicts."""
         self._reported.add(report.nodeid)
+        found = outcomes.facts(report)
         cell = self.nodeids.get(report.nodeid)
+        if cell is None and found is not None:
+            cell = Cell(*found["cell"])  # a user's own test, whose verdict is not the cell's
+            if found["outcome"] != Outcome.FAULT.value:
+                return
+        if cell is None and outcomes.is_refused(report):
+            cell = self._cell(report.nodeid)
         if cell is None:
             return
-        found = outcomes.facts(report)
         if report.skipped and found is None:
             self.without_verdict.setdefault(cell, _reason_of_skip(report))
         if found is None:
@@ -381,13 +406,15 @@ class Controller:
         sched: object,
     ) -> None:
         """Store a fault for the cell at which a worker died, unless its verdict is stored."""
-        cell = self.nodeids.get(crashitem)
+        cell = self._cell(crashitem)
         if cell is None or self.writer is None:
             return
         planned = self.planned[cell]
         newest = read(Path(self.settings.results), packs=[cell.pack])
         mine = [e for e in newest.history(cell) if e.run == self.settings.run]
         if mine and not mine[-1].is_fault:
+            if crashitem not in self.nodeids:
+                return  # a user's own test ended the process, after the cell's attempt
             record = newest.record(mine[-1])
             report.outcome = "passed"
             report.longrepr = None

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_modelbench.records import AttemptRecord, Cell, Verdict
+    from pydantic import JsonValue
+
+    from pytest_modelbench.packs.model import Case
+    from pytest_modelbench.records import AttemptRecord, Candidate, Cell, Verdict
     from pytest_modelbench.worker import Worker
+    from pytest_modelbench.workplace import Workplace
 
 worker_key: pytest.StashKey[Worker] = pytest.StashKey()
 attempt_key: pytest.StashKey[AttemptRecord] = pytest.StashKey()
@@ -23,9 +30,14 @@ class Unsolved(AssertionError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt that ended in a verdict, as tests see it."""
+    """An attempt that ended in a verdict, as tests see it.
+
+    What it left is read from the results and their evidence when it is asked for; StoreProblem
+    where that is not here, since evidence is not committed.
+    """
 
     record: AttemptRecord
+    _workplace: Workplace = field(repr=False, compare=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -33,6 +45,33 @@ class Attempt:
         if self.record.verdict is None:
             raise RuntimeError(f"attempt {self.record.id} has no verdict")
         return self.record.verdict
+
+    @property
+    def case(self) -> Case:
+        """Return the case that was tried."""
+        return self._workplace.case(self.record.cell)
+
+    @property
+    def candidate(self) -> Candidate:
+        """Return the candidate that tried it."""
+        return self._workplace.candidate(self.record.cell)
+
+    @cached_property
+    def files(self) -> Mapping[str, bytes]:
+        """Return the files that the candidate left, by path relative to its work tree."""
+        return self._workplace.harvest(self.record).files
+
+    @cached_property
+    def transcript(self) -> list[JsonValue]:
+        """Return what was said, an object a request and a reply; empty where no model was asked."""
+        import json
+
+        return [json.loads(line) for line in self._workplace.transcript(self.record).splitlines()]
+
+    def lay(self, folder: Path) -> Path:
+        """Write the files that the candidate left into an empty or missing folder; return it."""
+        self._workplace.harvest(self.record).lay(folder)
+        return folder
 
     def verify(self) -> None:
         """Raise `Unsolved` with the checks that were lost, unless every check held."""
@@ -45,32 +84,45 @@ class Attempt:
 @pytest.fixture
 def modelbench_cell(request: pytest.FixtureRequest) -> Cell:
     """Return the cell of this item."""
-    cell: Cell = request.param
+    cell: Cell | None = getattr(request, "param", None)
+    if cell is None:
+        from pytest_modelbench.usertests import explain_no_cell
+
+        explain_no_cell(request)
     return cell
 
 
 @pytest.fixture
 def modelbench_attempt(request: pytest.FixtureRequest, modelbench_cell: Cell) -> Attempt:
     """Let the candidate work on the case and observe what it left; a fault is an error here."""
-    worker = request.config.stash[worker_key]
-    record = worker.attempt(modelbench_cell)
-    request.node.stash[attempt_key] = record
-    return Attempt(record)
+    from pytest_modelbench.collection import cell_of
+
+    if modelbench_cell != cell_of(request.node):
+        pytest.fail(f"the fixture modelbench_cell was replaced: {modelbench_cell!r}", pytrace=False)
+    attempt = request.config.stash[worker_key].attempt(modelbench_cell)
+    request.node.stash[attempt_key] = attempt.record
+    return attempt
 
 
 @pytest.fixture
-def candidate(modelbench_cell: Cell) -> str:
-    """Return the name of the candidate that this item tries."""
-    return modelbench_cell.candidate
+def candidate(request: pytest.FixtureRequest, modelbench_cell: Cell) -> Candidate:
+    """Return the candidate that this item's cell is tried by."""
+    return request.config.stash[worker_key].candidate(modelbench_cell)
 
 
 @pytest.fixture
-def case(modelbench_cell: Cell) -> str:
-    """Return the id of the case that this item tries."""
-    return modelbench_cell.case
+def case(request: pytest.FixtureRequest, modelbench_cell: Cell) -> Case:
+    """Return the case of this item's cell."""
+    return request.config.stash[worker_key].case(modelbench_cell)
 
 
 @pytest.fixture
 def attempt(modelbench_attempt: Attempt) -> Attempt:
     """Return the attempt of this item's cell; it has ended in a verdict."""
     return modelbench_attempt
+
+
+@pytest.fixture
+def world(modelbench_attempt: Attempt, tmp_path: Path) -> Path:
+    """Return a folder with the files that the candidate left, in a copy of this test's own."""
+    return modelbench_attempt.lay(tmp_path / "world")

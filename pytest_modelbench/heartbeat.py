@@ -91,12 +91,9 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
     return lines
 
 
-def list_usd(usage: Mapping[str, tuple[float | None, ...]]) -> float | None:
+def list_usd(usage: Mapping[str, Mapping[str, float | None]]) -> float | None:
     """Return the candidate's list cost of one stored attempt; None where it is unknown."""
-    from pytest_modelbench.store.index import USAGE
-
-    values = usage.get("candidate")
-    return values[USAGE.index("list_usd")] if values else None
+    return usage.get("candidate", {}).get("list_usd")
 
 
 def _mean(values: list[float]) -> float:

@@ -51,6 +51,16 @@ def replayed_facts(entry: Entry) -> Facts:
     }
 
 
+def check_facts(record: AttemptRecord, *, passed: bool, reason: str, replayed: bool) -> Facts:
+    """Return what a report says of a user's own test of an attempt."""
+    return facts_of(record, replayed=replayed) | {
+        "outcome": "passed" if passed else "unsolved",
+        "reason": reason,
+        "lost": [],
+        "list_usd": 0.0,
+    }
+
+
 def attach(report: pytest.TestReport, facts: Facts) -> None:
     """Put facts on a report, for the controller, and as properties, for JUnit."""
     report.modelbench = facts  # type: ignore[attr-defined]  # reports carry plugins' attributes
@@ -67,6 +77,16 @@ def attach(report: pytest.TestReport, facts: Facts) -> None:
 def facts(report: object) -> Facts | None:
     """Return the facts that a report carries, None for a project's own tests."""
     return getattr(report, "modelbench", None)
+
+
+def refuse(report: pytest.TestReport) -> None:
+    """Note on a report of a skip that it was ours: a cell that has no verdict, with the reason."""
+    report.modelbench_refused = True  # type: ignore[attr-defined]  # as in attach
+
+
+def is_refused(report: object) -> bool:
+    """Tell whether a skip was ours rather than the user's."""
+    return bool(getattr(report, "modelbench_refused", False))
 
 
 def teststatus(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -56,11 +56,14 @@ class Certificate:
 class Plan:
     """Every cell of the grid and, before them, the certificate cells that are missing.
 
-    ``certifying`` are dealt before the first cell of their case and are no part of the grid.
+    ``certifying`` are dealt before the first cell of their case and are no part of the grid. Nor is
+    ``aside``: cells that only users' own tests look at, of packs that the command line does not
+    name, and with ``--lf`` those that have a verdict.
     """
 
     certifying: tuple[Planned, ...]
     grid: tuple[Planned, ...]
+    aside: tuple[Planned, ...] = ()
     certificates: Mapping[tuple[str, str], Certificate] = field(default_factory=dict)
     damaged: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
 
@@ -71,16 +74,18 @@ class Plan:
     def to_json(self) -> str:
         """Return the form that travels to workers: what is replayed carries no identity."""
         damaged = [[*cell, loses] for cell, loses in self.damaged.items()]
-        rows = [[_row(p) for p in self.certifying], [_row(p) for p in self.grid], damaged]
+        parts = (self.certifying, self.grid, self.aside)
+        rows = [*([_row(p) for p in part] for part in parts), damaged]
         return json.dumps(rows, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Read ``to_json``'s form back; certificates stay with the controller."""
-        certifying, grid, damaged = json.loads(text)
+        certifying, grid, aside, damaged = json.loads(text)
         return cls(
             tuple(map(_planned, certifying)),
             tuple(map(_planned, grid)),
+            tuple(map(_planned, aside)),
             damaged={Cell(*cell): tuple(loses) for *cell, loses in damaged},
         )
 
@@ -123,11 +128,14 @@ class Inputs:
     fresh_series: str = ""
     rerun_stale: bool = False
     faults_only: bool = False
+    lent: Collection[str] = ()
+    """Packs that only users' own tests ask for."""
 
 
 def make_plan(inputs: Inputs) -> Plan:
     """Decide for each cell of the grid: replay, regrade, run, or keep as old; and certify."""
     grid: list[Planned] = []
+    aside: list[Planned] = []
     certificates: dict[tuple[str, str], Certificate] = {}
     certifying: list[Planned] = []
     damaged: dict[Cell, tuple[str, ...]] = {}
@@ -141,10 +149,19 @@ def make_plan(inputs: Inputs) -> Plan:
                 for candidate in inputs.candidates:
                     cell = Cell(pack.name, case.id, candidate.name, repeat)
                     planned = plan_cell(cell, inputs.identify(case, candidate), inputs)
-                    if not inputs.faults_only or inputs.index.is_faulted(cell):
+                    if inputs.faults_only and not inputs.index.is_faulted(cell):
+                        if planned.action is Action.REPLAY:
+                            aside.append(planned)
+                    elif pack.name in inputs.lent:
+                        aside.append(planned)
+                    else:
                         grid.append(planned)
     in_grid = {p.cell for p in grid}
-    scored = {(p.cell.pack, p.cell.case) for p in grid if not p.cell.certifies}
+    scored = {
+        (p.cell.pack, p.cell.case)
+        for p in (*grid, *aside)
+        if not p.cell.certifies and not (inputs.faults_only and p.action is Action.REPLAY)
+    }
     for pack in inputs.packs:
         for case in inputs.cases[pack.name]:
             if (pack.name, case.id) not in scored:
@@ -152,7 +169,13 @@ def make_plan(inputs: Inputs) -> Plan:
             certificate, missing = _certify(case, inputs)
             certificates[pack.name, case.id] = certificate
             certifying += [p for p in missing if p.cell not in in_grid]
-    return Plan(tuple(certifying), tuple(_in_order(grid, inputs.index)), certificates, damaged)
+    return Plan(
+        tuple(certifying),
+        tuple(_in_order(grid, inputs.index)),
+        tuple(_in_order(aside, inputs.index)),
+        certificates,
+        damaged,
+    )
 
 
 def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_modelbench import fixtures
-from pytest_modelbench.collection import MANIFEST, PackDir, is_pack_test, pack_above, parametrize
+from pytest_modelbench import fixtures, usertests
+from pytest_modelbench.collection import (
+    MANIFEST,
+    MARK,
+    PackDir,
+    is_pack_test,
+    pack_above,
+    parametrize,
+    plan_key,
+)
 
 MODELS_INI = "modelbench_models"
 CASES_INI = "modelbench_cases"
@@ -141,10 +149,16 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+# First, so that the id of a user's item begins with its cell.
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give the shipped suite its cells."""
-    if "modelbench_cell" in metafunc.fixturenames and is_pack_test(metafunc):
+    """Give the shipped suite its cells, and users' own tests those that they are marked with."""
+    if plan_key not in metafunc.config.stash:
+        return
+    if is_pack_test(metafunc):
         parametrize(metafunc)
+    elif metafunc.definition.get_closest_marker(MARK) is not None:
+        usertests.parametrize(metafunc)
 
 
 def _concerned(config: pytest.Config) -> bool:

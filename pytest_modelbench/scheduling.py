@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -143,26 +143,32 @@ class Dealer:
 
 
 def deal_order(
-    count: int, cells: Mapping[int, Cell], plan: Plan, turns: Mapping[str, Turn]
+    count: int,
+    cells: Mapping[int, Cell],
+    plan: Plan,
+    turns: Mapping[str, Turn],
+    own: Collection[int] = (),
 ) -> list[int]:
     """Return the items to run: certificates, then a project's own tests and the plan's cells.
 
     Cells of candidates whose server is another's first stand behind those, in the plan's order.
+    ``own`` are users' own tests of cells: behind the cells themselves, whose attempts they share.
     """
-    ranks = {planned.cell: rank for rank, planned in enumerate(plan)}
+    ranks = {planned.cell: rank for rank, planned in enumerate((*plan, *plan.aside))}
     certifying = len(plan.certifying)
     todo = {p.cell for p in plan if p.action in (Action.RUN, Action.REGRADE)}
     groups = list(dict.fromkeys(turn.group for turn in turns.values() if turn.group))
 
-    def rank(index: int) -> tuple[int, int, int]:
+    def rank(index: int) -> tuple[bool, int, bool, int]:
         cell = cells.get(index)
         if cell is None:
-            return (1, 0, -1)
+            return (True, 0, False, -1)
         group = turns.get(cell.candidate, Turn()).group
         later = groups.index(group) if group else 0
-        return (ranks[cell] >= certifying, later, ranks[cell])
+        return (index in own or ranks[cell] >= certifying, later, index in own, ranks[cell])
 
-    return sorted((i for i in range(count) if i not in cells or cells[i] in todo), key=rank)
+    dealt = (i for i in range(count) if i not in cells or i in own or cells[i] in todo)
+    return sorted(dealt, key=rank)
 
 
 class CellScheduling:

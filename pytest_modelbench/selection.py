@@ -21,12 +21,15 @@ ITEM = re.compile(r"::test_case\[(?P<case>[^:\]]+):(?P<candidate>.+):(?P<repeat>
 class Selected:
     """What the arguments name.
 
-    ``args`` is what pytest shall collect; ``cases`` are the case ids picked of a pack's folder,
-    all of them where the pack has no entry; ``candidates`` and ``repeats`` are those of node ids.
+    ``args`` is what pytest shall collect; ``lent`` are the project's packs that no argument holds,
+    where arguments hold other tests, which may ask for their cells; ``cases`` are the case ids
+    picked of a pack's folder, all of them where the pack has no entry; ``candidates`` and
+    ``repeats`` are those of node ids.
     """
 
     args: list[str]
     packs: list[Path] = field(default_factory=list)
+    lent: list[Path] = field(default_factory=list)
     named: list[Path] = field(default_factory=list)
     cases: dict[Path, set[str]] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)
@@ -38,23 +41,29 @@ class Selected:
         return bool(self.cases or self.candidates)
 
 
-def read_arguments(config: pytest.Config, *, models_named: bool) -> Selected:
+def read_arguments(config: pytest.Config) -> Selected:
     """Read the command line: a case's folder selects it, a node id a cell, a folder its packs.
 
-    With ``--models`` and no path at all, the packs of the project are the suite.
+    With ``--models`` and no path at all, the packs of the project are the suite; with ``--lf`` they
+    come to what pytest would look at anyway, whose own failures it knows.
     """
     folder = config.invocation_params.dir
-    given = config.args_source is pytest.Config.ArgsSource.ARGS
-    if models_named and not given:
-        roots = [config.rootpath / name for name in config.getini(CASES_INI) or [CASES]]
-        packs = find_packs([root for root in roots if root.is_dir()])
+    named = bool(config.getoption("models"))
+    last_failed = bool(config.getoption("lf", False))
+    planning = bool(config.getoption("modelbench_plan"))
+    if config.args_source is not pytest.Config.ArgsSource.ARGS and (
+        named or last_failed or planning
+    ):
+        packs = _packs(config)
+        others = [] if named or planning else [_path(folder, arg) for arg in config.args]
+        apart = [p for p in packs if not any(p.is_relative_to(other) for other in others)]
         if packs:
-            return Selected(args=[str(pack) for pack in packs], packs=packs)
+            return Selected(args=[*map(str, (*others, *apart))], packs=packs)
     selected = Selected(args=[])
     whole: set[Path] = set()
     for arg in config.args:
         path_text, sep, _ = arg.partition("::")
-        path = Path(os.path.normpath(folder / path_text))
+        path = _path(folder, arg)
         pack = pack_above(path)
         if pack is None:
             selected.args.append(arg)
@@ -83,7 +92,19 @@ def read_arguments(config: pytest.Config, *, models_named: bool) -> Selected:
                 selected.args.append(str(pack))
     for pack in whole:
         selected.cases.pop(pack, None)
+    if named and any(pack_above(_path(folder, arg)) is None for arg in selected.args):
+        selected.lent = [pack for pack in _packs(config) if pack not in selected.packs]
     return selected
+
+
+def _packs(config: pytest.Config) -> list[Path]:
+    """Return the packs of the project."""
+    roots = [config.rootpath / name for name in config.getini(CASES_INI) or [CASES]]
+    return find_packs([root for root in roots if root.is_dir()])
+
+
+def _path(folder: Path, arg: str) -> Path:
+    return Path(os.path.normpath(folder / arg.partition("::")[0]))
 
 
 def _add_cell(selected: Selected, pack: Path, match: re.Match[str]) -> None:

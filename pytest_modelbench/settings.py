@@ -20,7 +20,8 @@ class Settings:
     """One run's settings. Workers receive it whole and read neither options nor environment.
 
     Paths are absolute. ``selected`` maps a pack's folder to the case ids that the command line
-    names (none: all of them). ``models`` are names as the user wrote them.
+    names (none: all of them). ``models`` are names as the user wrote them. ``lent`` are names of
+    packs that only users' own tests ask for.
     """
 
     root: str
@@ -30,6 +31,7 @@ class Settings:
     run: str
     started: str
     packs: tuple[str, ...] = ()
+    lent: tuple[str, ...] = ()
     selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
     repeats: int = 1
     note: str = ""
@@ -52,6 +54,7 @@ class Settings:
         data = json.loads(text)
         data["models"] = tuple(data["models"])
         data["packs"] = tuple(data["packs"])
+        data["lent"] = tuple(data["lent"])
         data["selected"] = tuple((folder, tuple(ids)) for folder, ids in data["selected"])
         return cls(**data)
 

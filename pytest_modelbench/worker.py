@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from _pytest.runner import runtestprotocol  # the loop of phases, which has no public name
@@ -15,17 +16,27 @@ from _pytest.runner import runtestprotocol  # the loop of phases, which has no p
 from pytest_modelbench import outcomes
 from pytest_modelbench.bench import node_path
 from pytest_modelbench.board import Board, Tries
-from pytest_modelbench.collection import Selection, cell_of, folders_key, plan_key
+from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.fixtures import Unsolved, again_key, attempt_key, worker_key
+from pytest_modelbench.fixtures import Attempt, Unsolved, again_key, attempt_key, worker_key
 from pytest_modelbench.gateway.process import Address
+from pytest_modelbench.packs.model import Case
 from pytest_modelbench.plan import Action, Plan, Planned
-from pytest_modelbench.records import AttemptRecord, Candidate, Cell, Outcome
-from pytest_modelbench.settings import Settings
+from pytest_modelbench.records import (
+    REFERENCE,
+    AttemptRecord,
+    Candidate,
+    Cell,
+    CheckRecord,
+    Outcome,
+)
+from pytest_modelbench.settings import Settings, new_run_id, utc_now
+from pytest_modelbench.sharing import SharedAttempts
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import WorkerLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
+from pytest_modelbench.usertests import is_own, name_of, source_of
 from pytest_modelbench.workplace import Workplace
 
 
@@ -83,6 +94,10 @@ class Orders:
         )
 
 
+check_key: pytest.StashKey[CheckRecord] = pytest.StashKey()
+"""What a user's test, unchanged since, found of the stored attempt: it is not run again."""
+
+
 class Again(Exception):
     """This try ended in a fault, and the cell is to be tried again."""
 
@@ -102,6 +117,7 @@ def join(config: pytest.Config, payload: str) -> None:
     config.args[:] = orders.args
     config.stash[plan_key] = orders.plan
     config.stash[folders_key] = dict(orders.folders)
+    config.stash[lent_key] = frozenset(orders.settings.lent)
     remember_faulted(config, orders.folders, orders.faulted)
     config.pluginmanager.register(Selection(orders.plan), "modelbench-selection")
     config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
@@ -132,10 +148,14 @@ class Worker:
         self.config = config
         self.orders = orders
         self.settings = orders.settings
-        self._planned = {planned.cell: planned for planned in orders.plan}
+        self._planned = {p.cell: p for p in (*orders.plan.aside, *orders.plan)}
         self._certifying = {planned.cell for planned in orders.plan.certifying}
         self._board = Board(Path(orders.folder))
         self._tries = Tries(Path(orders.folder))
+        self._shared = SharedAttempts(Path(orders.folder))
+        self._asked_often: frozenset[Cell] = frozenset()
+        self._unstored: StoreProblem | None = None
+        self._refusal: BaseException | None = None
         self._lock: WorkerLock | None = None
         config.stash[worker_key] = self
 
@@ -161,6 +181,11 @@ class Worker:
     def pytest_sessionstart(self) -> None:
         """Share the results folder, so that no other run begins while this process works."""
         self._lock = WorkerLock.share(Path(self.settings.results), self.settings.run)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note which cells are asked for by users' tests, so by more than one item perhaps."""
+        own = (cell_of(item) for item in session.items if is_own(item))
+        self._asked_often = frozenset(cell for cell in own if cell is not None)
 
     def pytest_unconfigure(self) -> None:
         """End what was started for cells, and let go of the results folder."""
@@ -204,34 +229,73 @@ class Worker:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
-    def attempt(self, cell: Cell) -> AttemptRecord:
+    def attempt(self, cell: Cell) -> Attempt:
         """Return the cell's attempt, which ended in a verdict and is stored.
+
+        All items that ask for one cell get one attempt, or the fault of its last try.
 
         Raises:
             Again: the try is to be repeated later.
             FaultRaised: the last try ended in a fault.
             StoreProblem: the result could not be stored.
         """
-        planned = self._planned[cell]
-        if planned.action in (Action.REPLAY, Action.OLD):
+        try:
+            record = self._attempt(self._planned[cell])
+        except StoreProblem as problem:
+            self._unstored = problem
+            raise
+        if record.outcome is Outcome.FAULT:
+            raise FaultRaised(record)
+        return Attempt(record, self._workplace)
+
+    def _attempt(self, planned: Planned) -> AttemptRecord:
+        cell = planned.cell
+        if planned.action is Action.OLD:
+            self._refuse(planned.why)
+        if planned.action is Action.REPLAY:
             return self._stored(planned)
+        if cell not in self._asked_often:
+            return self._try(planned)
+        with self._shared.hold(cell):
+            record = self._shared.get(cell)
+            if record is None:
+                record = self._try(planned)
+                self._shared.put(record)
+        return record
+
+    def _try(self, planned: Planned) -> AttemptRecord:
+        """Try a cell once; return its verdict, or the fault that no further try follows."""
+        cell = planned.cell
         self._board.read()
         if why := self._board.refusal(cell):
-            pytest.skip(why)
+            self._refuse(why)
         number = self._tries.next(cell)
         record = self._workplace.attempt(planned, number)
         if record.outcome is not Outcome.FAULT:
             self._writer.append(record)
             return record
         if os.getppid() == 1 or not _alive(self.orders.controller):
-            raise FaultRaised(record)  # the run was killed: this says nothing about the candidate
+            return record  # the run was killed: this says nothing about the candidate
         if record.fault is not None and record.fault.kind == "candidate-stopped":
-            pytest.skip(f"{cell.candidate} was stopped: {record.fault.text}")
+            self._refuse(f"{cell.candidate} was stopped: {record.fault.text}")
         self._writer.append(record)
         permanent = record.fault is not None and record.fault.permanent
         if number <= self.settings.fault_retries and not permanent:
             raise Again
-        raise FaultRaised(record)
+        return record
+
+    def _refuse(self, why: str) -> NoReturn:
+        """Skip the item: its cell does not start, or has no verdict that counts."""
+        self._refusal = pytest.skip.Exception(why)
+        raise self._refusal
+
+    def case(self, cell: Cell) -> Case:
+        """Return the case of a cell."""
+        return self._workplace.case(cell)
+
+    def candidate(self, cell: Cell) -> Candidate:
+        """Return the candidate of a cell."""
+        return self._workplace.candidate(cell)
 
     def _stored(self, planned: Planned) -> AttemptRecord:
         entry = self._index.find(planned.stored)
@@ -256,10 +320,81 @@ class Worker:
             outcomes.attach(report, outcomes.facts_of(error.record))
         elif isinstance(error, StoreProblem):
             report.longrepr = str(error)
-            item.session.shouldstop = f"results cannot be stored: {error}"
+            if error is self._unstored:
+                item.session.shouldstop = f"results cannot be stored: {error}"
+        elif error is not None and error is self._refusal:
+            outcomes.refuse(report)
+        elif is_own(item):
+            self._judge_own(item, report, call)
         elif call.when == "call" and (error is None or isinstance(error, Unsolved)):
             self._judge(report, cell, item.stash[attempt_key])
         return report
+
+    # First, so that no plugin runs a test whose outcome is known.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Leave out the body of a user's test that judged this stored attempt before."""
+        cell, attempt = cell_of(pyfuncitem), pyfuncitem.stash.get(attempt_key, None)
+        if cell is None or attempt is None or not is_own(pyfuncitem):
+            return None
+        if self._planned[cell].action is not Action.REPLAY:
+            return None
+        name, source = name_of(pyfuncitem, cell), source_of(pyfuncitem)
+        found = self._index.check(attempt.id, name, source)
+        if found is not None:
+            pyfuncitem.stash[check_key] = found
+        return found is not None or None
+
+    def _judge_own(
+        self, item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]
+    ) -> None:
+        """Say what a user's own test of an attempt found, and store it.
+
+        Only a pass and an AssertionError say something about the candidate; any other exception is
+        the test's own trouble and stays an ordinary failure.
+        """
+        cell, record = cell_of(item), item.stash.get(attempt_key, None)
+        error = call.excinfo.value if call.excinfo is not None else None
+        if cell is None or record is None or call.when != "call" or report.skipped:
+            return
+        if error is not None and not isinstance(error, AssertionError):
+            return
+        found = item.stash.get(check_key, None)
+        replayed = found is not None
+        if found is None:
+            found = CheckRecord(
+                id=new_run_id() + new_run_id(),
+                run=self.settings.run,
+                **cell._asdict(),
+                attempt=record.id,
+                name=name_of(item, cell),
+                source=source_of(item),
+                passed=error is None,
+                reason=_first_line(error),
+                started=utc_now(),
+                seconds=round(call.duration, 3),
+            )
+            try:
+                self._writer.append(found)
+            except StoreProblem as problem:
+                report.outcome, report.longrepr = "failed", str(problem)
+                item.session.shouldstop = f"results cannot be stored: {problem}"
+                return
+        report.duration = found.seconds
+        if cell.candidate == REFERENCE and not found.passed:
+            report.outcome = "failed"
+            report.longrepr = report.longrepr or f"the reference does not pass: {found.reason}"
+        elif not found.passed and self.settings.fail_unsolved:
+            report.outcome = "failed"
+            report.longrepr = report.longrepr or f"unsolved: {found.reason}"
+        else:
+            report.outcome, report.longrepr = "passed", None
+        outcomes.attach(
+            report,
+            outcomes.check_facts(
+                record, passed=found.passed, reason=found.reason, replayed=replayed
+            ),
+        )
 
     def _judge(self, report: pytest.TestReport, cell: Cell, record: AttemptRecord) -> None:
         """Say what a verdict is to this run: a result, a certificate's part, or a failure."""
@@ -274,6 +409,11 @@ class Worker:
             lost = ", ".join(found["lost"])
             report.longrepr = f"unsolved ({found['reason']})" + (f": {lost}" if lost else "")
         outcomes.attach(report, found)
+
+
+def _first_line(error: BaseException | None) -> str:
+    text = "" if error is None else str(error).strip().partition("\n")[0]
+    return text[:200].encode("utf-8", "replace").decode("utf-8")
 
 
 def _alive(pid: int) -> bool:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
-from pytest_modelbench.attempt import Task, attempt
+from pytest_modelbench.attempt import Task, attempt, stored_harvest
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.engines import Engine
 from pytest_modelbench.engines.inline import InlineEngine
+from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import Address
-from pytest_modelbench.packs.model import Pack
+from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.protocols.protocol import Services
-from pytest_modelbench.records import AttemptRecord, Candidate
+from pytest_modelbench.records import AttemptRecord, Candidate, Cell
 from pytest_modelbench.settings import Settings
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import built_in
 from pytest_modelbench.worlds.environment import cache_folder, environment
+from pytest_modelbench.worlds.harvest import Harvest
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import open_run, runs_root
 
@@ -74,8 +77,8 @@ class Workplace:
             regrades = index.record(entry) if entry is not None else None
         task = Task(
             cell=cell,
-            case=self._pack(cell.pack).case(cell.case),
-            candidate=self._candidates.get(cell.candidate) or built_in(cell.candidate),
+            case=self.case(cell),
+            candidate=self.candidate(cell),
             identity=planned.identity,
             run=self._settings.run,
             tries=number,
@@ -84,6 +87,37 @@ class Workplace:
             regrades=regrades,
         )
         return self._engine.submit(task).result()
+
+    def case(self, cell: Cell) -> Case:
+        """Return the case of a cell."""
+        return self._pack(cell.pack).case(cell.case)
+
+    def candidate(self, cell: Cell) -> Candidate:
+        """Return the candidate of a cell."""
+        return self._candidates.get(cell.candidate) or built_in(cell.candidate)
+
+    def harvest(self, record: AttemptRecord) -> Harvest:
+        """Return what an attempt left; StoreProblem where it is no longer here."""
+        return stored_harvest(self._work(record), self._evidence)
+
+    def transcript(self, record: AttemptRecord) -> bytes:
+        """Return an attempt's transcript as JSON lines, no bytes where no model was called."""
+        name = self._work(record).evidence.get("transcript")
+        return gzip.decompress(self._evidence.get(name)) if name is not None else b""
+
+    def _work(self, record: AttemptRecord) -> AttemptRecord:
+        """Return the attempt whose harvest a record judges: itself, save for a regrade."""
+        if not record.grades:
+            return record
+        index = read(Path(self._settings.results), packs=[record.pack])
+        entry = index.find(record.grades)
+        if entry is None:
+            raise StoreProblem(
+                f"the attempt {record.grades} that {record.id} grades is not here",
+                path=Path(self._settings.results),
+                remedy="bring back the results file that held it",
+            )
+        return index.record(entry)
 
     def close(self) -> None:
         """End what was started."""
