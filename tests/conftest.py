@@ -44,10 +44,11 @@ class ModelServer:
     responses: Sequence[Response | Callable[[Any], Response]]
     seen: list[Seen] = field(default_factory=list)
     gate: threading.Event | None = None
+    port: int = 0
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self._socket = socket.create_server(("127.0.0.1", self.port), backlog=256)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.in_flight = self.most_in_flight = 0
@@ -180,8 +181,10 @@ def model_server() -> Iterator[Callable[..., ModelServer]]:
     """A factory of servers that give the responses they are made with, one after the other."""
     made: list[ModelServer] = []
 
-    def make(*responses: Response | Callable[[Any], Response], gated: bool = False) -> ModelServer:
-        server = ModelServer(responses, gate=threading.Event() if gated else None)
+    def make(
+        *responses: Response | Callable[[Any], Response], gated: bool = False, port: int = 0
+    ) -> ModelServer:
+        server = ModelServer(responses, gate=threading.Event() if gated else None, port=port)
         made.append(server)
         return server
 

@@ -22,9 +22,10 @@ import pytest
 from pytest_modelbench.records import AttemptRecord, Cell
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.reader import read
+from pytest_modelbench.worlds.repository import TREE
 
 PACK = "tiny"
-RUN_SECONDS = 120.0
+RUN_SECONDS = 300.0
 """Longest that one pytest may take; a run that hangs fails its test and is killed."""
 
 
@@ -80,7 +81,7 @@ class Going:
             raise AssertionError(f"pytest still runs after {seconds:g} s:\n{self.out}") from None
         return Ran(code, self.out, _junit(self._junit))
 
-    def until(self, true: Callable[[], object], seconds: float = 60.0) -> None:
+    def until(self, true: Callable[[], object], seconds: float = 120.0) -> None:
         """Wait until something is true; AssertionError when pytest ends or time runs out before."""
         deadline = time.monotonic() + seconds
         while not true():
@@ -96,7 +97,7 @@ class Going:
 
     def workers(self) -> list[int]:
         """Return the pids of its xdist workers: its children that are bare interpreters."""
-        return [pid for pid in children(self.pid) if "execnet" in command(pid)]
+        return [pid for pid in children(self.pid) if "exec(eval(" in command(pid)]
 
 
 def children(pid: int) -> list[int]:
@@ -132,7 +133,7 @@ class Project:
     temporary: Path
     certificates: Callable[[Project], None]
     environ: dict[str, str] = field(default_factory=dict)
-    _candidates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    candidates: dict[str, dict[str, Any]] = field(default_factory=dict)
     _top: dict[str, dict[str, Any]] = field(default_factory=dict)
     _going: list[Going] = field(default_factory=list)
     _runs: int = 0
@@ -230,7 +231,7 @@ class Project:
 
     def candidate(self, name: str, **keys: Any) -> Project:
         """Declare a candidate, or declare it anew; returns itself."""
-        self._candidates[name] = keys
+        self.candidates[name] = keys
         return self._write_registry()
 
     def declare(self, table: str, **keys: Any) -> Project:
@@ -239,7 +240,7 @@ class Project:
         return self._write_registry()
 
     def _write_registry(self) -> Project:
-        tables = {f"candidates.{name}": keys for name, keys in self._candidates.items()}
+        tables = {f"candidates.{name}": keys for name, keys in self.candidates.items()}
         lines = []
         for table, keys in (tables | self._top).items():
             lines.append(f"[{table}]")
@@ -333,6 +334,11 @@ class Project:
         found = [p.name for p in self.temporary.glob("mb-gw-*")]
         # A name with a dot is kept for all runs: what every box shares.
         return sorted(found + [p.name for p in runs.glob("[!.]*")])
+
+    def worlds(self) -> set[Path]:
+        """Return the folders of attempts that are at work now, or were when their run died."""
+        runs = self.temporary / f"modelbench-{os.geteuid()}"
+        return {path.parent for path in runs.glob(f"*/*/{TREE}")}
 
     def processes(self) -> list[str]:
         """Return the command lines of living processes that were started with this TMPDIR."""
