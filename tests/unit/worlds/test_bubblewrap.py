@@ -95,6 +95,21 @@ def test_nothing_of_the_harness_shows_in_process_1(
     assert str(tmp_path) not in told
 
 
+def test_bubblewrap_itself_is_started_with_nothing_of_ours(
+    strict_box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen from the host, so that it holds where the box may not read its process 1 as well."""
+    monkeypatch.setenv("SECRET_KEY", "tell-nobody")
+    process = strict_box.start(["cat"], SCRATCH)
+    try:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert children
+        for pid in (process.pid, *children):
+            assert b"tell-nobody" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        strict_box.stop(process)
+
+
 def test_no_power_is_left(strict_box: Box) -> None:
     told = _sh(strict_box, "id -u; grep -E '^(Cap|NoNew)' /proc/self/status")
     lines = dict(line.split(":\t") for line in told.splitlines()[1:])

@@ -19,6 +19,7 @@ from pytest_modelbench.worlds.harvest import (
     harvest,
     read_folder,
 )
+from pytest_modelbench.worlds.walk import Walk
 
 
 @pytest.fixture
@@ -96,6 +97,15 @@ def test_hostile_tree_is_read_in_bounds(hostile: Path) -> None:
     assert oddities["bad\\xff"] == "bad-name"
     assert seconds < 2
     assert peak < 2**20
+
+
+def test_file_that_turns_into_a_fifo_is_not_waited_for(tree: Path) -> None:
+    (tree / "file").touch()
+    for entry in Walk(tree):
+        (tree / "file").unlink()
+        os.mkfifo(tree / "file")
+        with pytest.raises(OSError, match="no regular file any more"):
+            entry.open()
 
 
 def test_device_is_an_oddity(tree: Path) -> None:

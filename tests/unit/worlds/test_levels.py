@@ -77,7 +77,7 @@ def test_unknown_name_lists_the_known(program_folder: Path) -> None:
         levels.choose("docker")
 
 
-def test_user_namespaces_refused() -> None:
+def test_user_namespaces_refused(tmp_path: Path) -> None:
     """Really refused, by the kernel, to a process that has no power on the host."""
     if not levels.probe()[0].available:
         pytest.skip("bubblewrap does not work here in any case")
@@ -85,6 +85,7 @@ def test_user_namespaces_refused() -> None:
     outer = ["unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh"]
     script = "from pytest_modelbench.worlds.levels import probe; print(probe()[0].why_not)"
     paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    paths["TMPDIR"] = str(tmp_path)  # inside, uid 0 is not the uid 0 whose folder may be there
     done = subprocess.run(
         [*outer, sys.executable, "-c", script],
         capture_output=True,
@@ -93,6 +94,18 @@ def test_user_namespaces_refused() -> None:
         env=os.environ | paths,
     )
     assert "allow user namespaces" in done.stdout
+
+
+def test_available_where_bubblewrap_works() -> None:
+    """Else every test of a box would be skipped when the box is broken."""
+    options = ["--unshare-all", "--dev-bind", "/", "/", "--proc", "/proc"]
+    try:
+        plain = subprocess.run(["bwrap", *options, "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("bubblewrap is not installed")
+    if plain.returncode != 0:
+        pytest.skip(f"bubblewrap does not work here: {plain.stderr.decode()}")
+    assert levels.probe()[0] == levels.Level("bubblewrap", available=True)
 
 
 def test_probe_is_made_once() -> None:
