@@ -136,9 +136,18 @@ def remember_faulted(
     if not isinstance(known, dict):
         return
     heads = tuple(f"{node_path(config.rootpath, Path(folder))}/" for folder in folders)
-    for nodeid in [n for n in known if n.startswith(heads)]:
-        del known[nodeid]
-    known.update(dict.fromkeys(faulted, True))
+    for key in [key for key in known if str(key).startswith(heads)]:
+        del known[key]
+    known.update(dict.fromkeys(map(_memory_key, faulted), True))
+
+
+def _memory_key(nodeid: str) -> object:
+    """Return a node id as pytest's memory of failures has it: a record of its own since 9.2."""
+    try:
+        from _pytest.nodeid import NodeId
+    except ImportError:
+        return nodeid
+    return NodeId.parse(nodeid)
 
 
 class Worker:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
-from pytest_modelbench.attempt import Task, attempt, stored_harvest
+from pytest_modelbench.attempt import Task, attempt, has_evidence, stored_harvest
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.engines import Engine
 from pytest_modelbench.engines.inline import InlineEngine
@@ -22,6 +22,7 @@ from pytest_modelbench.protocols.protocol import Services
 from pytest_modelbench.records import AttemptRecord, Candidate, Cell
 from pytest_modelbench.settings import Settings
 from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.store.index import Kind
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import built_in
 from pytest_modelbench.worlds.environment import cache_folder, environment
@@ -70,11 +71,6 @@ class Workplace:
     def attempt(self, planned: Planned, number: int) -> AttemptRecord:
         """Try a planned cell; ``number`` counts its tries in this run, from 1."""
         cell = planned.cell
-        regrades = None
-        if planned.action is Action.REGRADE:
-            index = read(Path(self._settings.results), packs=[cell.pack])
-            entry = index.find(planned.stored)
-            regrades = index.record(entry) if entry is not None else None
         task = Task(
             cell=cell,
             case=self.case(cell),
@@ -84,9 +80,31 @@ class Workplace:
             tries=number,
             series=planned.series,
             note=self._settings.note,
-            regrades=regrades,
+            regrades=self._kept(planned, number),
         )
         return self._engine.submit(task).result()
+
+    def _kept(self, planned: Planned, number: int) -> AttemptRecord | None:
+        """Return the attempt whose harvest is to be judged, None where the candidate has to work.
+
+        The one that the plan names, or the try of this run whose grading ended in a fault: what a
+        candidate has done is never asked of it again.
+        """
+        regrade = planned.action is Action.REGRADE
+        if not regrade and number == 1:
+            return None
+        cell = planned.cell
+        index = read(Path(self._settings.results), [cell.pack], [cell.candidate])
+        if regrade:
+            entry = index.find(planned.stored)
+            if entry is None:
+                raise RuntimeError(f"attempt {planned.stored} is planned and not in the store")
+            return index.record(entry)
+        standing = index.standing(cell, planned.identity)
+        if standing.kind is not Kind.FAULT_GRADE or standing.attempt is None:
+            return None
+        record = index.record(standing.attempt)
+        return record if has_evidence(record, self._evidence) else None
 
     def case(self, cell: Cell) -> Case:
         """Return the case of a cell."""
