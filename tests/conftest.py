@@ -58,6 +58,9 @@ class ModelServer:
     def close(self) -> None:
         if self.gate is not None:
             self.gate.set()
+        with contextlib.suppress(OSError):
+            # Closing alone would leave it listening for as long as accept() waits.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def wait_for(self, requests: int, seconds: float = 10.0) -> None:

@@ -4,45 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 
-import httpx
+import aiohttp
 from pydantic import JsonValue
 
 from pytest_modelbench.gateway.prices import own_server
+from pytest_modelbench.gateway.received import BodyTooLong, Received
 from pytest_modelbench.gateway.replies import Exchange
 from pytest_modelbench.gateway.upstream import Call, Target
 
-BODY_BYTES = 64 * 2**20
 CONNECT_SECONDS = 20.0
+IDLE_SECONDS = 4.0
+"""A connection that was idle for longer is not used again: many servers close it after five."""
+
+HEADER_BYTES = 65536
 
 _NOT_SENT = {"timeout", "stream", "stream_options", "extra_body", "extra_headers", "n"}
 
 
 class Connections:
-    """The two HTTP clients of the process: one for own servers, one for the outside."""
+    """The two HTTP sessions of the process: one for own servers, one for the outside."""
 
     def __init__(self) -> None:
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
-    def to(self, api_base: str) -> httpx.AsyncClient:
-        """Return the client for an address; the first one costs some milliseconds."""
+    def to(self, api_base: str) -> aiohttp.ClientSession:
+        """Return the session for an address; call in the event loop."""
         own = own_server(api_base)
-        client = self._clients.get(own)
-        if client is None:
-            client = self._clients[own] = httpx.AsyncClient(
+        session = self._sessions.get(own)
+        if session is None:
+            session = self._sessions[own] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # One deadline for all of a request is kept outside, and no other.
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 # A proxy of the environment is for the outside, never for one's own servers.
                 trust_env=not own,
-                verify=ssl.create_default_context(),
-                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+                max_line_size=HEADER_BYTES,
+                max_field_size=HEADER_BYTES,
             )
-        return client
+        return session
 
     async def close(self) -> None:
         """Close every connection."""
-        for client in self._clients.values():
-            await client.aclose()
+        for session in self._sessions.values():
+            await session.close()
 
 
 class Direct:
@@ -53,7 +61,7 @@ class Direct:
         self.asks_for = target.model
         self.reasoning_beside = target.provider == "xai"
         self._target = target
-        self._client = connections.to(target.api_base)
+        self._session = connections.to(target.api_base)
         self._url = f"{target.api_base}/chat/completions"
 
     async def prepare(self) -> None:
@@ -72,15 +80,18 @@ class Direct:
         try:
             async with (
                 asyncio.timeout(call.seconds),
-                self._client.stream("POST", self._url, content=body, headers=headers) as response,
+                self._session.post(
+                    self._url, data=body, headers=headers, allow_redirects=False
+                ) as response,
             ):
-                await received.read(response)
+                headers_sent = response.headers.items()
+                await received.read(response.status, headers_sent, response.content.iter_any())
         except TimeoutError:
             return received.lost("timeout", f"no whole reply in {call.seconds:g} s")
-        except httpx.HTTPError as error:
-            return received.failed(error)
-        except httpx.InvalidURL as error:
-            return Exchange(error="bad-address", error_text=str(error), requests=0)
+        except BodyTooLong as error:
+            return received.lost("body-too-long", str(error))
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return received.lost(*_name(error))
         return received.whole()
 
     async def close(self) -> None:
@@ -104,65 +115,33 @@ class Direct:
         return body | extra if isinstance(extra, dict) else body
 
 
-class Received:
-    """What has arrived of one response, kept even when its end never comes."""
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-        self.headers: dict[str, str] = {}
-        self.parts: list[bytes] = []
-
-    async def read(self, response: httpx.Response) -> None:
-        """Read status, headers and body."""
-        self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
-        size = 0
-        async for part in response.aiter_bytes():
-            self.parts.append(part)
-            size += len(part)
-            if size > BODY_BYTES:
-                raise httpx.ReadError(f"the body is longer than {BODY_BYTES} bytes")
-
-    def whole(self) -> Exchange:
-        """Return an exchange that came to its end."""
-        return Exchange(self.status, self.headers, b"".join(self.parts))
-
-    def lost(self, error: str, text: str, requests: int = 1) -> Exchange:
-        """Return an exchange that did not, with what there is of it."""
-        return Exchange(self.status, self.headers, b"".join(self.parts), error, text, requests)
-
-    def failed(self, error: httpx.HTTPError) -> Exchange:
-        """Name what happened to the connection."""
-        text = str(error) or type(error).__name__
-        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-            return self.lost(_connect_error(error), text, requests=0)
-        if isinstance(error, httpx.UnsupportedProtocol):
-            return self.lost("bad-address", text, requests=0)
-        if isinstance(error, httpx.RemoteProtocolError):
-            if "without sending" in text:
-                return self.lost("no-response", text)
-            cut = "incomplete" in text or "peer closed" in text
-            return self.lost("body-cut" if cut else "protocol-error", text)
-        if isinstance(error, httpx.TimeoutException):
-            return self.lost("timeout", text)
-        if isinstance(error, httpx.DecodingError):
-            return self.lost("body-not-decodable", text)
-        return self.lost("connection-reset", text)
-
-
-def _connect_error(error: httpx.HTTPError) -> str:
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, ConnectionRefusedError):
-            return "connection-refused"
-        if isinstance(seen, ssl.SSLError):
-            return "tls-error"
-        if isinstance(seen, OSError) and "name" in str(seen).lower() and seen.errno in (-2, -3, -5):
-            return "unknown-host"
-        seen = seen.__cause__ or seen.__context__
-    text = str(error)
-    if "111" in text or "refused" in text.lower():
-        return "connection-refused"
-    if isinstance(error, httpx.ConnectTimeout):
-        return "connect-timeout"
-    return "connect-failed"
+def _name(error: Exception) -> tuple[str, str, int]:
+    """Return a word for what happened, the words for it, and how many requests went out."""
+    text = str(error) or type(error).__name__
+    match error:
+        case aiohttp.InvalidURL():
+            return "bad-address", text, 0
+        case aiohttp.ConnectionTimeoutError():
+            return "connect-timeout", text, 0
+        case aiohttp.ClientConnectorDNSError():
+            return "unknown-host", text, 0
+        case aiohttp.ClientSSLError() | aiohttp.ClientConnectorCertificateError() | ssl.SSLError():
+            return "tls-error", text, 0
+        case aiohttp.ClientConnectorError():
+            cause = error.os_error
+            if isinstance(cause, socket.gaierror):
+                return "unknown-host", text, 0
+            refused = isinstance(cause, ConnectionRefusedError)
+            return "connection-refused" if refused else "connect-failed", text, 0
+        case aiohttp.ServerDisconnectedError():
+            return "no-response", text, 1
+        case aiohttp.ClientPayloadError():
+            cut = "not enough data" in text.lower() or "not completed" in text.lower()
+            reset = isinstance(error.__cause__, ConnectionError) or "reset by peer" in text
+            return "connection-reset" if reset else "body-cut" if cut else "bad-body", text, 1
+        case aiohttp.ClientResponseError():
+            return "protocol-error", text, 1
+        case ValueError():
+            return "bad-request-made", text, 0
+        case _:
+            return "connection-reset", text, 1

@@ -132,7 +132,7 @@ _CONTEXT_WORDS = re.compile(
     r"|exceeds? the (?:available )?context|longer than the context|n_ctx"
     r"|(?:prompt|input|request|conversation) is too long(?! ago)"
     r"|input token count .{0,40}exceeds"
-    r"|(?:inputs?|prompt)[ _]tokens .{0,60}(?:must be|exceeds?|larger than|greater than)"
+    r"|(?:inputs?|prompt)`?[ _]tokens .{0,60}(?:must be|exceeds?|larger than|greater than)"
     r"|reduce the length of the (?:messages|prompt|input)"
     r"|too many (?:input )?tokens(?! per)"
     r"|token limit exceeded|exceeds? (?:the )?(?:maximum )?(?:number of )?"

@@ -114,7 +114,9 @@ def read_script(path: Path) -> Script:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))
         raise RegistryProblem(
-            f"the script is not TOML: {error}", path=path, line=int(found[1]) if found else None
+            f"the script is not TOML: {error}",
+            path=path,
+            line=int(found[1]) if found else text.count("\n"),
         ) from None
     try:
         script = Script.model_validate(data)
@@ -126,11 +128,14 @@ def read_script(path: Path) -> Script:
             line=_line_of(text, first["loc"]),
             remedy="a script has [[default.steps]] and [[cases.NAME.steps]] with content or calls",
         ) from None
-    entries = {} if script.default is None else {"default": script.default}
-    for name, entry in {**entries, **script.cases}.items():
+    entries = [(("cases", name), entry) for name, entry in script.cases.items()]
+    default = [] if script.default is None else [(("default",), script.default)]
+    for place, entry in [*default, *entries]:
         bare = not entry.steps and not entry.variants
         if bare or any(not variant.steps for variant in entry.variants):
-            raise RegistryProblem(f"{name} has no steps", path=path, line=_line_of(text, (name,)))
+            raise RegistryProblem(
+                f"{'.'.join(place)} has no steps", path=path, line=_line_of(text, place)
+            )
     if script.default is None and not script.cases:
         raise RegistryProblem("the script is empty", path=path, remedy="add [[default.steps]]")
     return script

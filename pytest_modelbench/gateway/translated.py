@@ -21,7 +21,7 @@ from typing import Protocol, cast
 import httpx
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.direct import CONNECT_SECONDS, Received
+from pytest_modelbench.gateway.received import BodyTooLong, Received
 from pytest_modelbench.gateway.replies import Exchange
 from pytest_modelbench.gateway.upstream import Call, Target
 
@@ -45,6 +45,8 @@ TAKES_CLIENT = frozenset(
     }
 )
 """Providers whose calls take a client of ours as an argument; the others use the shared session."""
+
+CONNECT_SECONDS = 20.0
 
 _NOT_PASSED = {"timeout", "stream", "stream_options", "n", "max_retries", "num_retries"}
 
@@ -173,11 +175,11 @@ class _Seen:
         last = self.received[-1] if self.received else None
         if last is None:
             return Exchange(200, {}, json.dumps(body).encode())
-        raw = b"".join(last.parts)
+        raw = last.body
         try:
             native = json.loads(raw)
         except (ValueError, RecursionError):
-            return last.whole()
+            return last.whole(self.requests)
         if isinstance(native, dict):
             _overlay(body, native)
         return Exchange(
@@ -191,8 +193,7 @@ class _Seen:
         text = " ".join(str(error).split())
         last = self.received[-1] if self.received else None
         if last is not None and (last.status is None or last.status >= 300 or not _is_json(last)):
-            whole = last.whole()
-            return Exchange(whole.status, whole.headers, whole.body, requests=self.requests)
+            return last.whole(self.requests)
         if last is not None:
             # The server answered well, and LiteLLM could not read it: no fault of the model.
             return last.lost("reply-not-read", text, self.requests)
@@ -228,11 +229,12 @@ class _Recorder(httpx.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
             response.request = request
             try:
-                await received.read(response)
+                items = response.headers.multi_items()
+                await received.read(response.status_code, items, response.aiter_bytes())
             finally:
                 await response.aclose()
-        except httpx.HTTPError as error:
-            seen.trouble = received.failed(error)
+        except (httpx.HTTPError, BodyTooLong) as error:
+            seen.trouble = received.lost(*_name(error))
             seen.requests -= 1 - seen.trouble.requests
             # Of another class than it was: LiteLLM tries again by itself after some of them.
             raise httpx.NetworkError(str(error), request=request) from error
@@ -240,7 +242,7 @@ class _Recorder(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status_code,
             headers=headers,
-            content=b"".join(received.parts),
+            content=received.body,
             request=request,
         )
 
@@ -270,9 +272,35 @@ def _overlay(body: dict[str, JsonValue], native: dict[str, JsonValue]) -> None:
         choice["finish_reason"] = mark
 
 
+def _name(error: Exception) -> tuple[str, str, int]:
+    """Return a word for what happened, the words for it, and how many requests went out."""
+    text = str(error) or type(error).__name__
+    match error:
+        case httpx.ConnectTimeout():
+            return "connect-timeout", text, 0
+        case httpx.ConnectError():
+            refused = "refused" in text.lower() or "all connection attempts" in text.lower()
+            return "connection-refused" if refused else "connect-failed", text, 0
+        case httpx.UnsupportedProtocol():
+            return "bad-address", text, 0
+        case httpx.TimeoutException():
+            return "timeout", text, 1
+        case httpx.RemoteProtocolError() if "without sending" in text:
+            return "no-response", text, 1
+        case httpx.RemoteProtocolError():
+            cut = "incomplete" in text or "peer closed" in text
+            return "body-cut" if cut else "protocol-error", text, 1
+        case httpx.DecodingError():
+            return "bad-body", text, 1
+        case BodyTooLong():
+            return "body-too-long", text, 1
+        case _:
+            return "connection-reset", text, 1
+
+
 def _is_json(received: Received) -> bool:
     try:
-        json.loads(b"".join(received.parts))
+        json.loads(received.body)
     except (ValueError, RecursionError):
         return False
     return True
