@@ -55,6 +55,7 @@ class BoxedWorker:
         note_type: Callable[[object, str], None],
     ) -> None:
         self._box = box
+        self._python = python
         self._handles: dict[int, object] = {}
         self._make_handle = make_handle
         self._note_type = note_type
@@ -123,10 +124,10 @@ class BoxedWorker:
             hello = self._receive(deadline, START_SECONDS)
         except CandidateError as error:
             self.stop(error.reason)
-            raise GraderBroken(f"the worker did not start in its box: {error}") from None
+            raise GraderBroken(f"{self._python} did not start in the box: {error.reason}") from None
         if hello != wire.encode(0, _no_handles):
             self.stop("no worker")
-            raise GraderBroken(f"the worker did not start in its box: it said {hello[:80]!r}")
+            raise GraderBroken(f"{self._python} did not start in the box: it said {hello[:80]!r}")
 
     def _number_of(self, value: object) -> int | None:
         # The type itself, because a handle refuses to be compared and answers for no class.

@@ -101,6 +101,9 @@ class Grader:
             except (OSError, EOFError, ValueError) as error:
                 said = self._end()
                 raise _fault(f"the trusted process ended in a grading: {error!r}; {said}") from None
+            except BaseException:
+                self._end()  # an answer to this request must not be taken for one to the next
+                raise
 
     def _started(self) -> Connection:
         if self._connection is not None:

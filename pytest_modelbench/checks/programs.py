@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_modelbench.checks.boxed import START_SECONDS
 from pytest_modelbench.checks.failures import GraderBroken
 from pytest_modelbench.worlds.box import INTERPRETER, Box, BoxSpec, ending
 
@@ -43,6 +44,8 @@ class Result:
     timed_out: bool
     seconds: float
     files: Mapping[str, bytes] = field(default_factory=dict)
+    late: float = 0.0
+    """Seconds that the box took to start; not the program's."""
 
     @property
     def stdout_bytes(self) -> bytes:
@@ -58,7 +61,7 @@ class Result:
 def run_program(
     box: Box, spec: BoxSpec, argv: Sequence[str], stdin: bytes, seconds: float
 ) -> Result:
-    """Run a program to its end or its deadline; nothing of it is alive afterwards."""
+    """Run a program to its end or ``seconds`` after its start; nothing of it is alive then."""
     reader, writer = os.pipe()
     begin = time.monotonic()
     try:
@@ -73,28 +76,35 @@ def run_program(
         finally:
             os.close(writer)
         try:
-            streams, timed_out = _attend(process, reader, stdin, begin + seconds)
+            streams, late, timed_out = _attend(process, reader, stdin, seconds)
             ended, ended_by = (None, None) if timed_out else ending(process.wait())
         finally:
             box.stop(process)
     finally:
         os.close(reader)
     if not streams[1].startswith(_SIGN):
-        raise GraderBroken(f"the box did not start {INTERPRETER} within {seconds:g} s")
+        raise GraderBroken(f"the box did not start {INTERPRETER} within {START_SECONDS:g} s")
     stdout, stderr = (bytes(stream).decode("utf-8", "surrogateescape") for stream in streams)
     status = ended if ended_by is None else -ended_by
-    return Result(status, stdout, stderr[1:], timed_out, time.monotonic() - begin)
+    took = time.monotonic() - begin - late
+    return Result(status, stdout, stderr[1:], timed_out, took, late=late)
 
 
 def _attend(
-    process: subprocess.Popen[bytes], stderr: int, stdin: bytes, deadline: float
-) -> tuple[tuple[bytearray, bytearray], bool]:
-    """Feed a program and read it until it ends, not until its streams do: a child may hold them."""
+    process: subprocess.Popen[bytes], stderr: int, stdin: bytes, seconds: float
+) -> tuple[tuple[bytearray, bytearray], float, bool]:
+    """Feed a program and read it until it ends, not until its streams do: a child may hold them.
+
+    Return both streams, the seconds until the sign of life, and whether time was up.
+    """
     if process.stdin is None or process.stdout is None:
         raise GraderBroken("the box gave a process without pipes")
     to, stdout = process.stdin.fileno(), process.stdout.fileno()
     streams = {stdout: bytearray(), stderr: bytearray()}
     left = memoryview(stdin)
+    begin = time.monotonic()
+    late = 0.0
+    deadline = begin + START_SECONDS
     timed_out = False
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -122,11 +132,14 @@ def _attend(
                         process.stdin.close()
                 elif key.fd in streams and not _take(key.fd, streams[key.fd]):
                     selector.unregister(key.fd)
+            if not late and streams[stderr]:
+                late = time.monotonic() - begin
+                deadline = begin + late + seconds
     for fd, stream in streams.items():
         for _ in range(64):  # what was written before the end is still in the pipes: 64 kB each
             if not _take(fd, stream, when_empty=False):
                 break
-    return (streams[stdout], streams[stderr]), timed_out
+    return (streams[stdout], streams[stderr]), late, timed_out
 
 
 def _feed(fd: int, left: memoryview) -> memoryview:

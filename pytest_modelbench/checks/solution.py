@@ -17,7 +17,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -60,7 +60,9 @@ class Grading:
         scratch: Path,
         seconds: float,
         seed: int,
+        late: Callable[[float], None],
     ) -> None:
+        """``late`` is told the seconds that a box took to start."""
         self.hidden = hidden
         self.environment = environment
         self.seed = seed
@@ -69,6 +71,7 @@ class Grading:
         self._box = box
         self._folder = folder
         self._scratch = scratch
+        self._late = late
         self._deadline = time.monotonic() + seconds
         # Read before any of the candidate's code runs, which may then write to this folder.
         self.harvest = harvest(folder, _LIMITS)
@@ -87,6 +90,7 @@ class Grading:
         """Return the worker, a new one when there is none or it has ended since it was asked."""
         if self._worker is None or not self._worker.alive():
             self.close()
+            self._require_time()
             begin = time.monotonic()
             self._worker = BoxedWorker(
                 self._box,
@@ -97,8 +101,7 @@ class Grading:
                 self._note_type,
             )
             self._worker.start()
-            # A box that is slow to start is our trouble: it takes none of the candidate's time.
-            self._deadline += time.monotonic() - begin
+            self._excuse(time.monotonic() - begin)
         return self._worker
 
     def spec(self, work: Path) -> BoxSpec:
@@ -131,9 +134,7 @@ class Grading:
 
     def run(self, files: Mapping[str, bytes], argv: Sequence[str], stdin: bytes) -> Result:
         """Run a program on files in a folder and a box of its own, for at most ``left()``."""
-        seconds = self.left()
-        if not seconds:
-            raise TimedOut("no time is left in this grading")
+        self._require_time()
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         try:
             modes = {path: self.harvest.modes.get(path, FILE_MODE) for path in files}
@@ -142,7 +143,8 @@ class Grading:
                 spec = replace(
                     self.spec(folder), environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
                 )
-                result = run_program(self._box, spec, argv, stdin, seconds)
+                result = run_program(self._box, spec, argv, stdin, self.left())
+            self._excuse(result.late)
             return replace(result, files=MappingProxyType(harvest(folder, _LIMITS).files))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -165,6 +167,16 @@ class Grading:
     def forget_types(self) -> None:
         """Let go of the values whose types were noted."""
         self._types.clear()
+
+    def _require_time(self) -> None:
+        with self.watched():
+            if not self.left():
+                raise TimedOut("no time is left in this grading")
+
+    def _excuse(self, seconds: float) -> None:
+        """Give back what a box took to start: that is our trouble, and not the candidate's time."""
+        self._deadline += seconds
+        self._late(seconds)
 
     def _note_type(self, value: object, name: str) -> None:
         if len(self._types) >= _REMEMBERED_TYPES:

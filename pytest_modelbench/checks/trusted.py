@@ -49,7 +49,8 @@ _WITHOUT = (
 
 def main(descriptor: int) -> None:
     """Serve gradings until the socket's other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A worker may ignore it, and a program in a box must not inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _adopt_orphans()
     connection = Connection(descriptor)
     start = json.loads(connection.recv_bytes())
@@ -142,6 +143,7 @@ def _child(
                 folder,
                 request["seconds"],
                 request["seed"],
+                lambda seconds: emit({"late": seconds}),
             )
         recorder = Recorder(hidden, grading, emit)
         try:
@@ -173,7 +175,8 @@ def _arguments(hidden: Path, folder: Path, only_collect: bool) -> list[str]:
 
 def _gather(reader: int, deadline: float, other_end: int) -> tuple[list[Event], bool]:
     """Read events until the child closes its end, or the deadline, or our own caller is gone."""
-    data = bytearray()
+    events: list[Event] = []
+    rest = b""
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     poll.register(other_end, select.POLLIN)
@@ -183,15 +186,14 @@ def _gather(reader: int, deadline: float, other_end: int) -> tuple[list[Event], 
         if other_end in ready:
             raise EOFError  # nobody asks while we work: this is the end of our caller
         if reader not in ready:
-            return _events(data), True
+            return events, True
         piece = os.read(reader, 2**16)
         if not piece:
-            return _events(data), False
-        data += piece
-
-
-def _events(data: bytearray) -> list[Event]:
-    return [json.loads(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
+            return events, False
+        *lines, rest = (rest + piece).split(b"\n")
+        for event in map(json.loads, lines):
+            deadline += event.get("late", 0.0)  # it waited for a box: that is not its own time
+            events.append(event)
 
 
 def _write(writer: int, event: Event) -> None:
@@ -240,7 +242,7 @@ def _try_box(box: Box, scratch: Path) -> str:
     folder = scratch / "try"
     folder.mkdir()
     try:
-        grading = Grading(box, folder, folder, None, scratch, 60.0, 0)
+        grading = Grading(box, folder, folder, None, scratch, 60.0, 0, lambda seconds: None)
         grading.worker()
         grading.close()
     except (GraderBroken, Fault) as error:

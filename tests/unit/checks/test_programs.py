@@ -127,6 +127,28 @@ def test_a_program_that_forges_is_only_its_own_output(grade: Grade, outcome: Out
     assert outcome(seen) == {"test_sum": "failed: AssertionError"}
 
 
+def test_a_grading_without_time_left_is_a_fail_and_no_fault(grade: Grade, outcome: Outcome) -> None:
+    seen = grade(
+        """
+        def test_slow(solution):
+            solution.run(["python", "main.py", "hang"])
+            solution.run(["python", "main.py", "hang"])
+            solution.run(["python", "main.py", "hang"])
+            solution.run(["python", "main.py", "hang"])
+            solution.run(["python", "main.py", "hang"])
+
+        def test_program(solution):
+            assert solution.run(["python", "main.py", "echo"]).status == 0
+
+        def test_module(solution):
+            solution.load("main")
+        """,
+        {"main.py": PROGRAM},
+        seconds=0.6,
+    )
+    assert outcome(seen) == dict.fromkeys(seen.expected, "failed: timed out")
+
+
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an environment as a pack's would be, with pytest in it."""
