@@ -91,7 +91,7 @@ class Dealer:
                 del self._running[index]
 
     def take(self, *, any_item: bool = False) -> int | None:
-        """Take the next item that is free to start; with ``any_item``, otherwise the first one.
+        """Take the next item that is free to start; with ``any_item``, otherwise one that will be.
 
         What can no longer start is moved to ``refusals`` on the way.
         """
@@ -104,7 +104,11 @@ class Dealer:
             elif self.free(index):
                 self.queue.remove(index)
                 return index
-        return self.queue.popleft() if any_item and self.queue else None
+        if not any_item or not self.queue:
+            return None
+        index = self._first_unblocked()
+        self.queue.remove(index)
+        return index
 
     def start(self, index: int) -> None:
         """Note that a worker is at this item."""
@@ -127,6 +131,31 @@ class Dealer:
     def put_back(self, indices: Sequence[int]) -> None:
         """Return items that were bound to a worker which is gone, to the head of the queue."""
         self.queue.extendleft(reversed(indices))
+
+    def _first_unblocked(self) -> int:
+        """Return the first queued item that waits for no other queued one; there is always one.
+
+        Bound to a worker, an item that waits for queued ones could keep them from being dealt: with
+        one on each worker, all would wait for ever.
+        """
+        certifying: set[Key] = set()
+        first: dict[str, tuple[int, int]] = {}
+        for index in self.queue:
+            cell, turn = self._placed(index)
+            if cell is not None and cell.certifies:
+                certifying.add((cell.pack, cell.case))
+            if turn.group:
+                slot = self._slot(index)
+                first[turn.server] = min(first.get(turn.server, slot), slot)
+        for index in self.queue:
+            cell, turn = self._placed(index)
+            if cell is None or cell.certifies:
+                return index
+            if (cell.pack, cell.case) not in certifying and (
+                not turn.group or self._slot(index) == first[turn.server]
+            ):
+                return index
+        return self.queue[0]
 
     def _leave(self, index: int) -> None:
         turn = self._placed(index)[1]
