@@ -36,9 +36,8 @@ class PackDir(pytest.Directory):
     """A pack's folder: one module of cells, and nothing of what lies below is looked at."""
 
     def collect(self) -> Iterable[pytest.Collector]:
-        """Yield the pack's module; nothing for a pack that this run does not try."""
-        folders = self.config.stash.get(folders_key, {})
-        if str(self.path) in folders:
+        """Yield the pack's module; nothing for a pack of which this run tries no cell."""
+        if _cells_in(self.path, self.config):
             yield PackModule.from_parent(self, path=self.path / MANIFEST)
 
 
@@ -61,12 +60,18 @@ class PackModule(pytest.Module):
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """Give the shipped test one set of parameters a cell of its pack, in the plan's order."""
-    folder = str(metafunc.definition.path.parent)
-    name = metafunc.config.stash[folders_key][folder]
-    plan = metafunc.config.stash[plan_key]
-    planned = plan.certifying if name in metafunc.config.stash[lent_key] else plan
-    cells = [p.cell for p in planned if p.cell.pack == name]
+    cells = _cells_in(metafunc.definition.path.parent, metafunc.config)
     metafunc.parametrize(FIXTURE, cells, indirect=True, ids=[cell.id for cell in cells])
+
+
+def _cells_in(folder: Path, config: pytest.Config) -> list[Cell]:
+    """Return the cells that the shipped suite tries of the pack in a folder."""
+    name = config.stash.get(folders_key, {}).get(str(folder))
+    if name is None:
+        return []
+    plan = config.stash[plan_key]
+    planned = plan.certifying if name in config.stash[lent_key] else plan
+    return [p.cell for p in planned if p.cell.pack == name]
 
 
 def is_pack_test(metafunc: pytest.Metafunc) -> bool:
