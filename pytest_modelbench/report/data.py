@@ -25,6 +25,7 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
             "cases": list(card.grid.cases),
             "candidates": list(card.grid.candidates),
             "repeats": card.grid.repeats,
+            "versions": dict(card.versions),
         },
         "uncertified": dict(card.uncertified),
         "cells": card.cells,
@@ -68,6 +69,10 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
         "by_case": {
             case: {"passed": passed, "verdicts": judged}
             for case, (passed, judged) in row.by_case.items()
+        },
+        "figures": {
+            case: {"rewards": list(one.rewards), "list_usd": one.list_usd, "seconds": one.seconds}
+            for case, one in row.figures.items()
         },
         "rate": row.rate,
         "interval": _interval(row.interval),

@@ -27,6 +27,13 @@ class Options:
     baseline: str | None = None
     uncertified: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[Cell, str] = field(default_factory=dict)
+    looks: int = 1
+    """Which look at the grid this is; ``resized``: its declared size changed after one."""
+    resized: bool = False
+    midp: bool = False
+    """Decide pairs of one repeat by the mid-p of McNemar's test."""
+    compare: bool = True
+    """False for a partial run: it compares nothing."""
 
 
 DEFAULTS = Options()

@@ -26,6 +26,9 @@ from pytest_modelbench.stats import (
 )
 from pytest_modelbench.stats.paired import case_differences
 
+MIDP = "McNemar mid-p"
+"""The method of a pair that is decided by it, and not by the exact test."""
+
 Passes = Mapping[str, tuple[int, int]]
 """Passes and verdicts of each case of the grid that counts."""
 
@@ -100,10 +103,12 @@ def compare(
     alpha: float,
     level: float,
     baseline: str | None = None,
+    midp: bool = False,
 ) -> tuple[Pair, ...]:
     """Compare all pairs, or each candidate with the baseline; Holm over all that are declared.
 
-    ``level`` is that of this look, ``alpha`` that of the complete grid.
+    ``level`` is that of this look, ``alpha`` that of the complete grid. With ``midp`` pairs of one
+    repeat are decided by the mid-p, which ``method`` then names.
 
     ``passes`` is by candidate, in the order in which pairs are to be shown; each has the same
     cases. A case enters a pair when both have a verdict of all its repeats.
@@ -114,7 +119,7 @@ def compare(
     else:
         declared = list(combinations(names, 2))
     family = len(declared)
-    found = [_Compared.of(passes[a], passes[b], repeats) for a, b in declared]
+    found = [_Compared.of(passes[a], passes[b], repeats, midp=midp) for a, b in declared]
     tested = [pair for pair in found if pair.cases]
     adjusted = iter(holm([pair.p for pair in tested], family))
     return tuple(
@@ -139,7 +144,7 @@ class _Compared:
     plan: RepeatPlan | None
 
     @classmethod
-    def of(cls, a: Passes, b: Passes, repeats: int) -> _Compared:
+    def of(cls, a: Passes, b: Passes, repeats: int, *, midp: bool = False) -> _Compared:
         shared = [case for case in a if a[case][1] == repeats == b[case][1]]
         a_passes = [a[case][0] for case in shared]
         b_passes = [b[case][0] for case in shared]
@@ -153,7 +158,11 @@ class _Compared:
         method = test.method
         if repeats > 1 and test.draws is None:  # whose differences happened to be of one size
             method = "exact sign-flip"
-        return cls(len(shared), left_out, a_scores, b_scores, differences, test.p, method, plan)
+        p = test.p
+        if midp and repeats == 1:
+            counts = pair_counts(differences)
+            p, method = mcnemar_midp(counts.a_more, counts.b_more), MIDP
+        return cls(len(shared), left_out, a_scores, b_scores, differences, p, method, plan)
 
     def judged(
         self,

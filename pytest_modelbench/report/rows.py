@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, TypeVar
 
@@ -50,6 +50,21 @@ class Known:
 
 
 @dataclass(frozen=True)
+class CaseFigures:
+    """One case of one candidate: what gates and comparisons by case are made of.
+
+    ``list_usd`` is the sum over its verdicts, None where one of them is unknown; ``seconds`` the
+    median working time of its attempts, None without any.
+    """
+
+    passes: int
+    verdicts: int
+    rewards: tuple[float, ...]
+    list_usd: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class Row:
     """One candidate. Shares are in [0, 1], money in USD, times in seconds."""
 
@@ -90,6 +105,8 @@ class Row:
     fresh_starts: int
     elsewhere: Mapping[str, Known]
     rank: RankInterval | None
+    figures: Mapping[str, CaseFigures] = field(default_factory=dict)
+    """By case that counts, as ``by_case``."""
 
     @property
     def missing(self) -> int:
@@ -183,6 +200,18 @@ def make_row(
             for where, found in one.elsewhere.items()
         },
         rank=None,
+        figures={case: _figures(found) for case, found in counted.items()},
+    )
+
+
+def _figures(found: CaseTally) -> CaseFigures:
+    cost = found.sums.get("list_usd")
+    return CaseFigures(
+        passes=found.passes,
+        verdicts=found.verdicts,
+        rewards=tuple(found.rewards),
+        list_usd=cost.total if cost and cost.known == found.verdicts else None,
+        seconds=median(found.seconds) if found.seconds else None,
     )
 
 

@@ -7,8 +7,9 @@ is bounded as if they had all failed and all passed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pytest_modelbench.records import BUILT_IN, Cell, Identity
 from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
@@ -56,6 +57,8 @@ class Scorecard:
     old: tuple[Old, ...]
     first_started: str
     last_started: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """A digest of the task and the check of each case that counts, where they are known."""
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -145,11 +148,17 @@ def from_tallies(
             old += _old(name, case, versions, version)
         rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
     complete = all(row.verdicts == row.cells for row in rows) and bool(cases)
-    level = look_alpha(Stage.DECLARED if complete else Stage.INTERIM, alpha=options.alpha)
+    stage = Stage.EXTENDED if options.resized else Stage.DECLARED
+    level = look_alpha(stage if complete else Stage.INTERIM, options.looks, options.alpha)
     rows.sort(key=lambda row: (row.rate is None, -(row.rate or 0.0), row.candidate))
     compared = {row.candidate: row.by_case for row in rows if row.candidate not in BUILT_IN}
     pairs = compare(
-        compared, grid.repeats, alpha=options.alpha, level=level, baseline=options.baseline
+        compared if options.compare else {},
+        grid.repeats,
+        alpha=options.alpha,
+        level=level,
+        baseline=options.baseline,
+        midp=options.midp,
     )
     return Scorecard(
         grid=grid,
@@ -159,12 +168,26 @@ def from_tallies(
         level=level,
         baseline=options.baseline if options.baseline in compared else None,
         uncertified={c: why for c, why in options.uncertified.items() if c in grid.cases},
-        rows=_ranked(rows, pairs),
+        rows=_ranked(rows, pairs) if options.compare else tuple(rows),
         pairs=pairs,
         old=tuple(old),
         first_started=min((t.first_started for t in tallies if t.first_started), default=""),
         last_started=max((t.last_started for t in tallies), default=""),
+        versions={
+            case: version_digest(version.task, version.check)
+            for case in cases
+            if (
+                version := next(
+                    filter(None, (today.version(case, n) for n in grid.candidates)), None
+                )
+            )
+        },
     )
+
+
+def version_digest(task: str, check: str) -> str:
+    """Return one short digest for what a case asks and how it is judged."""
+    return hashlib.sha256(f"{task} {check}".encode()).hexdigest()[:16]
 
 
 class _Today:

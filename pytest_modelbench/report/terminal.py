@@ -15,7 +15,7 @@ from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, ba
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
 from pytest_modelbench.report.numbers import dollars, duration, money, plural, tokens
-from pytest_modelbench.report.pairs import Pair
+from pytest_modelbench.report.pairs import MIDP, Pair
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import (
@@ -182,9 +182,13 @@ class _Page:
         if not card.pairs:
             return []
         test = "exact McNemar" if card.grid.repeats == 1 else "exact sign-flip"
+        if any(pair.method == MIDP for pair in card.pairs):
+            test = MIDP
         family = len(card.pairs)
         head = f"paired by case ({test}"
         head += f", Holm over {family}" if family > 1 else ""
+        if card.complete and card.level != card.alpha:
+            head += f", level {card.level:.2g} since the grid was resized after a look"
         head += "" if card.complete else f", interim level {card.level:g}"
         lines = ["", *self._folded(f"{head})", "  ")]
         shown = card.pairs
