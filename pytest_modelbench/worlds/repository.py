@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_modelbench.errors import Fault, PackProblem, UsageProblem
+from pytest_modelbench.identity import content_files
 from pytest_modelbench.worlds.removal import remove
 
 TREE = "work"
@@ -103,29 +104,16 @@ def seed_repository(seed: Path | None, cache: Path) -> SeedRepository:
 
 
 def _entries(seed: Path) -> Iterator[_Entry]:
-    """Yield what a seed holds, sorted; refuse what a repository cannot hold."""
-    pending = [""]
-    while pending:
-        inner = pending.pop()
-        with os.scandir(seed / inner) as found:
-            children = sorted(found, key=lambda child: child.name)
-        for child in children:
-            name = f"{inner}{child.name}"
-            if child.name.lower() == ".git":
-                raise PackProblem(
-                    "a seed may not hold a .git", path=seed / name, remedy="remove or rename it"
-                )
-            if child.is_dir(follow_symlinks=False):
-                pending.append(f"{name}/")
-                continue
-            info = child.stat(follow_symlinks=False)
-            if stat.S_ISLNK(info.st_mode):
-                _check_link(seed, name)
-            elif not stat.S_ISREG(info.st_mode):
-                raise PackProblem(
-                    "a seed holds regular files only", path=seed / name, remedy="remove it"
-                )
-            yield _Entry(name, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ino)
+    """Yield what counts of a seed, sorted: what its digest is of is what a world has."""
+    for file in content_files(seed):
+        info = file.status
+        if ".git" in file.name.lower().split("/"):
+            raise PackProblem("a seed may not hold a .git", path=file.path, remedy="remove it")
+        if stat.S_ISLNK(info.st_mode):
+            _check_link(seed, file.name)
+        elif not stat.S_ISREG(info.st_mode):
+            raise PackProblem("a seed holds regular files only", path=file.path, remedy="remove it")
+        yield _Entry(file.name, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ino)
 
 
 @dataclass(frozen=True)

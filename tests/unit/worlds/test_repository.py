@@ -12,7 +12,7 @@ import pytest
 from pytest_modelbench.errors import Fault, PackProblem, UsageProblem
 from pytest_modelbench.worlds import repository
 from pytest_modelbench.worlds.harvest import read_folder
-from pytest_modelbench.worlds.repository import SeedRepository, seed_repository
+from pytest_modelbench.worlds.repository import TREE, SeedRepository, seed_repository
 
 
 def _forget() -> None:
@@ -133,11 +133,23 @@ def test_link_that_leads_out_is_refused(tmp_path: Path, target: str) -> None:
     assert raised.value.path == tmp_path / "seed" / "link"
 
 
-@pytest.mark.parametrize("name", [".git", "inner/.GIT"])
-def test_repository_in_a_seed_is_refused(seed_folder: Path, tmp_path: Path, name: str) -> None:
-    (seed_folder / name).mkdir(parents=True)
-    with pytest.raises(PackProblem, match=r"\.git"):
+def test_repository_under_another_spelling_is_refused(seed_folder: Path, tmp_path: Path) -> None:
+    (seed_folder / "inner/.GIT").mkdir(parents=True)
+    (seed_folder / "inner/.GIT/config").write_text("[core]\n")
+    with pytest.raises(PackProblem, match=r"\.GIT"):
         seed_repository(seed_folder, tmp_path / "cache")
+
+
+def test_what_is_no_content_of_a_seed_is_in_no_world(seed_folder: Path, tmp_path: Path) -> None:
+    for stray in (".git/config", "pkg/__pycache__/mod.pyc", ".pytest_cache/README.md"):
+        (seed_folder / stray).parent.mkdir(parents=True, exist_ok=True)
+        (seed_folder / stray).write_text("stray\n")
+    place = tmp_path / "world"
+    place.mkdir()
+    seed_repository(seed_folder, tmp_path / "cache").fork(place)
+    names = {path.name for path in (place / TREE).rglob("*")}
+    assert names
+    assert not names & {"config", "mod.pyc", "__pycache__", ".pytest_cache"}
 
 
 def test_fifo_in_a_seed_is_refused(seed_folder: Path, tmp_path: Path) -> None:
