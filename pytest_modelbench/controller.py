@@ -35,7 +35,7 @@ from pytest_modelbench.usertests import cell_in, is_own, key_of
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
 from pytest_modelbench.worlds.environment import environment, is_built
 from pytest_modelbench.worlds.levels import choose
-from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, sweep
+from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
 
 controller_key: pytest.StashKey[Controller] = pytest.StashKey()
 
@@ -131,7 +131,7 @@ class Controller:
             raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
         self._catch_sigterm()
-        for line in sweep(runs_root()):
+        for line in [line for root in runs_roots() for line in sweep(root)]:
             self._say(f"left by an earlier run: {line}")
         self._open.enter_context(open_run(runs_root(), self.settings.run))
         self.board.write()
