@@ -24,6 +24,7 @@ from pytest_modelbench.records import (
 )
 from pytest_modelbench.settings import utc_now
 from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.store.writer import RunInfo
 from pytest_modelbench.worlds.harvest import Harvest, from_manifest
 
 LINE_BYTES = 4096
@@ -158,6 +159,27 @@ def _keep(harvested: Harvested, evidence: Evidence, course: _Course) -> None:
         for data in harvest.blobs.values():
             evidence.put(data)
         course.evidence["harvest"] = evidence.put(manifest.encode())
+
+
+def crash(
+    cell: Cell, identity: Identity, run: RunInfo, *, series: str, tries: int
+) -> AttemptRecord:
+    """Return the record of a try whose process died: nobody else is left to write it."""
+    text = "the worker process died while it was at this cell"
+    return AttemptRecord.model_validate(
+        {
+            "id": secrets.token_hex(8),
+            "run": run.run,
+            "series": series,
+            **cell._asdict(),
+            "try": tries,
+            "identity": identity,
+            "started": utc_now(),
+            "seconds": 0.0,
+            "note": run.note,
+            **_faulted(Fault("worker-crash", text), Stage.WORK),
+        }
+    )
 
 
 def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:

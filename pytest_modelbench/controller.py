@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from pytest_modelbench import outcomes
+from pytest_modelbench.attempt import crash
 from pytest_modelbench.bench import Bench, node_id, node_path, read_bench
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.process import GatewayProcess
-from pytest_modelbench.heartbeat import header, plan_lines
+from pytest_modelbench.heartbeat import Heartbeat, header, plan_lines, step_of
 from pytest_modelbench.plan import Action, Planned
-from pytest_modelbench.records import AttemptRecord, Cell, FaultRecord, Outcome, Stage
+from pytest_modelbench.records import Cell, Outcome
 from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn, deal_order
-from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
@@ -106,6 +106,7 @@ class Controller:
         self._reported: set[str] = set()
         self._selected: set[Cell] = set()
         self._measuring = False
+        self._beat: Heartbeat | None = None
         self._old_sigterm: Any = None  # Any: as signal.signal returns it
 
     # -- start and end ---------------------------------------------------------------------------
@@ -213,6 +214,8 @@ class Controller:
 
     def pytest_unconfigure(self) -> None:
         """Leave nothing behind: gateway, folder, lock, handler."""
+        if self._beat is not None:
+            self._beat.stop()
         if self.gateway is not None:
             self.gateway.close()
         if self.writer is not None:
@@ -332,6 +335,15 @@ class Controller:
             cell = self.nodeids.get(nodeid)
             if cell is not None and self.planned[cell].action in (Action.REPLAY, Action.OLD):
                 self._replay(nodeid, self.planned[cell])
+        todo = [
+            nodeid
+            for nodeid in collection
+            if (cell := self.nodeids.get(nodeid)) is not None
+            and self.planned[cell].action in (Action.RUN, Action.REGRADE)
+        ]
+        self._beat = Heartbeat(todo, self._write_line, step=step_of(self.config.option.verbose))
+        self.config.pluginmanager.register(self._beat, "modelbench-heartbeat")
+        self._beat.watch()
 
     def _replay(self, nodeid: str, planned: Planned) -> None:
         entry = self.bench.index.find(planned.stored)
@@ -420,25 +432,8 @@ class Controller:
             report.longrepr = None
             report.when = "call"
         else:
-            record = AttemptRecord(
-                id=new_run_id() + new_run_id(),
-                run=self.settings.run,
-                series=planned.series,
-                pack=cell.pack,
-                case=cell.case,
-                candidate=cell.candidate,
-                repeat=cell.repeat,
-                **{"try": len(mine) + 1},
-                identity=planned.identity,
-                outcome=Outcome.FAULT,
-                fault=FaultRecord(
-                    kind="worker-crash",
-                    stage=Stage.WORK,
-                    text="the worker process died while it was at this cell",
-                ),
-                started=utc_now(),
-                seconds=0.0,
-                note=self.settings.note,
+            record = crash(
+                cell, planned.identity, self.run_info(), series=planned.series, tries=len(mine) + 1
             )
             self.writer.append(record)
         outcomes.attach(report, outcomes.facts_of(record))

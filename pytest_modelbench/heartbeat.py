@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 
 from pytest_modelbench.bench import Bench
+from pytest_modelbench.outcomes import facts
 from pytest_modelbench.plan import Action, Planned
-from pytest_modelbench.records import Cell
+from pytest_modelbench.records import Cell, Outcome
 
 STEP = 0.05
 """A line for each twentieth of the cells to run."""
@@ -100,76 +101,120 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-@dataclass
 class Heartbeat:
-    """Count a run's cells and say from time to time how far it is.
+    """A plugin that counts a run's cells and says from time to time how far it is.
 
     Rates are left out on purpose: watching cost and faults is harmless, watching rates invites
     stopping when they please. ``write`` prints a line; ``step`` is the share of cells between two
-    lines, 0 for none.
+    lines, 0 for none. A thread of its own looks at the clock while all cells are long.
     """
 
-    total: int
-    write: Callable[[str], None]
-    step: float = STEP
-    clock: Callable[[], float] = time.monotonic
-    verdicts: int = 0
-    faults: int = 0
-    dollars: float = 0.0
-    _running: dict[str, float] = field(default_factory=dict)
-    _kinds: set[tuple[str, str]] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self._start = self._last = self.clock()
+    def __init__(
+        self,
+        cells: Collection[str],
+        write: Callable[[str], None],
+        *,
+        step: float = STEP,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cells = set(cells)
+        self._write = write
+        self._step = step
+        self._clock = clock
+        self._total = len(self._cells)
+        self._verdicts = 0
+        self._faults = 0
+        self._dollars = 0.0
+        self._unpriced = 0
+        self._running: dict[str, float] = {}
+        self._kinds: set[tuple[str, str]] = set()
+        self._start = self._last = clock()
         self._last_done = 0
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
 
-    def began(self, name: str) -> None:
-        """Note that a cell has begun."""
-        self._running[name] = self.clock()
+    def watch(self, seconds: float = 5.0) -> None:
+        """Look at the clock from a thread until ``stop``."""
 
-    def ended(self, name: str, *, verdict: bool, usd: float) -> None:
-        """Note that a cell has ended, and say so when a line is due."""
-        self._running.pop(name, None)
-        self.verdicts += verdict
-        self.faults += not verdict
-        self.dollars += usd
+        def look() -> None:
+            while not self._ended.wait(seconds):
+                self.tick()
+
+        if self._step and self._total:
+            threading.Thread(target=look, name="modelbench-heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        """Say nothing more."""
+        self._ended.set()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a worker has begun a cell."""
+        if nodeid in self._cells:
+            with self._lock:
+                self._running[nodeid] = self._clock()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Note that no worker is at the cell any more; it may be dealt again."""
+        with self._lock:
+            self._running.pop(nodeid, None)
         self.tick()
 
-    def fault(self, candidate: str, kind: str) -> None:
-        """Say the first fault of a kind of a candidate at once."""
-        if self.step and (candidate, kind) not in self._kinds:
-            self._kinds.add((candidate, kind))
-            self.write(f"modelbench {self._elapsed()}  {candidate}: first fault of kind {kind}")
+    def pytest_runtest_logreport(self, report: object) -> None:
+        """Take up how a cell ended; the first fault of a kind is said at once."""
+        found = facts(report)
+        if found is None or getattr(report, "nodeid", "") not in self._cells:
+            return
+        fault = found["outcome"] == Outcome.FAULT.value
+        with self._lock:
+            self._faults += fault
+            self._verdicts += not fault
+            usd = found["list_usd"]
+            self._dollars += usd or 0.0
+            self._unpriced += usd is None
+        kind = (found["cell"][2], found["fault"])
+        if fault and self._step and kind not in self._kinds:
+            self._kinds.add(kind)
+            self._write(f"modelbench {self._elapsed()}  {kind[0]}: a fault, {kind[1]}")
 
     def tick(self) -> None:
         """Print a line if one is due: a step further, or quiet for long, never in a rush."""
-        done, now = self.verdicts + self.faults, self.clock()
-        if not self.step or not self.total or done >= self.total:
-            return
-        quiet = max(QUIET_SECONDS, (now - self._start) / 20)
-        due = done - self._last_done >= self.step * self.total or now - self._last >= quiet
-        if due and now - self._last >= LEAST_SECONDS:
+        with self._lock:
+            done, now = self._verdicts + self._faults, self._clock()
+            if self._ended.is_set() or not self._step or done >= self._total:
+                return
+            quiet = max(QUIET_SECONDS, (now - self._start) / 20)
+            due = done - self._last_done >= self._step * self._total or now - self._last >= quiet
+            if not due or now - self._last < LEAST_SECONDS:
+                return
             self._last, self._last_done = now, done
-            self.write(self.line())
+            line = self.line()
+        self._write(line)
 
     def line(self) -> str:
         """Return the line of this moment."""
-        done = self.verdicts + self.faults
-        parts = [f"{done}/{self.total} cells", f"{self.faults} faults"]
+        done = self._verdicts + self._faults
+        parts = [f"{self._verdicts}/{self._total} verdicts", f"{self._faults} faults"]
         if self._running:
             parts.append(f"{len(self._running)} running")
-        if self.dollars:
-            parts.append(f"${self.dollars:.2f}")
-        if done >= max(20, self.total / 10) and done < 0.9 * self.total:
-            left = (self.clock() - self._start) / done * (self.total - done)
+        if self._dollars:
+            unknown = f" and {self._unpriced} cells of unknown cost" if self._unpriced else ""
+            parts.append(f"${self._dollars:.2f}{unknown}")
+        if done >= max(20, self._total / 10) and done < 0.9 * self._total:
+            left = (self._clock() - self._start) / done * (self._total - done)
             parts.append(f"{_clock(left)} left")
         elif self._running:
-            oldest = min(self._running, key=lambda name: self._running[name])
-            parts.append(f"oldest {_clock(self.clock() - self._running[oldest])} {oldest}")
+            oldest = min(self._running, key=lambda nodeid: self._running[nodeid])
+            cell = oldest.partition("[")[2].rstrip("]")
+            parts.append(f"oldest {_clock(self._clock() - self._running[oldest])} {cell}")
         return f"modelbench {self._elapsed()}  " + "  ".join(parts)
 
     def _elapsed(self) -> str:
-        return _clock(self.clock() - self._start)
+        return _clock(self._clock() - self._start)
+
+
+def step_of(verbose: int) -> float:
+    """Return the step between lines for pytest's verbosity: ``-q`` wants few, ``-qq`` none."""
+    return {-1: 5 * STEP}.get(verbose, STEP if verbose >= 0 else 0.0)
 
 
 def _clock(seconds: float) -> str:

@@ -19,6 +19,7 @@ UNSOLVED, CERTIFIED = "unsolved", "certified"
 def facts_of(record: AttemptRecord, *, certifies: bool = False, replayed: bool = False) -> Facts:
     """Return what a report says of an attempt, in builtin types."""
     verdict, fault = record.verdict, record.fault
+    known = [usage.list_usd for usage in record.usage.values()]
     return {
         "cell": list(record.cell),
         "attempt": record.id,
@@ -30,7 +31,7 @@ def facts_of(record: AttemptRecord, *, certifies: bool = False, replayed: bool =
         "fault_text": fault.text if fault else "",
         "certifies": certifies,
         "replayed": replayed,
-        "list_usd": sum(u.list_usd or 0.0 for u in record.usage.values()) if record.usage else 0.0,
+        "list_usd": None if any(u is None for u in known) else sum(u for u in known if u),
     }
 
 

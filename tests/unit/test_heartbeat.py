@@ -1,0 +1,117 @@
+"""What a run says while it goes on, by a clock of the test's own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_modelbench.heartbeat import Heartbeat, step_of
+
+CELLS = [f"cases/p/pack.toml::test_case[c{n}:m:1]" for n in range(40)]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def report(nodeid: str, *, fault: str = "", usd: float | None = None) -> SimpleNamespace:
+    found = {
+        "cell": ["p", nodeid, "m", 1],
+        "outcome": "fault" if fault else "passed",
+        "fault": fault,
+        "list_usd": usd,
+    }
+    return SimpleNamespace(nodeid=nodeid, modelbench=found)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def beat(clock: Clock, said: list[str]) -> Heartbeat:
+    return Heartbeat(CELLS, said.append, clock=clock)
+
+
+def end(beat: Heartbeat, nodeid: str, **how: object) -> None:
+    beat.pytest_runtest_logstart(nodeid)
+    beat.pytest_runtest_logreport(report(nodeid, **how))  # type: ignore[arg-type]
+    beat.pytest_runtest_logfinish(nodeid)
+
+
+def test_line_at_each_twentieth(beat: Heartbeat, clock: Clock, said: list[str]) -> None:
+    clock.now = 30.0
+    end(beat, CELLS[0])
+    assert said == []
+    end(beat, CELLS[1])
+    assert said == ["modelbench 0:30  2/40 verdicts  0 faults"]
+
+
+def test_never_two_lines_within_ten_seconds(beat: Heartbeat, clock: Clock, said: list[str]) -> None:
+    clock.now = 30.0
+    for nodeid in CELLS[:20]:
+        end(beat, nodeid)
+    assert len(said) == 1
+
+
+def test_line_after_a_quiet_minute_names_the_oldest(
+    beat: Heartbeat, clock: Clock, said: list[str]
+) -> None:
+    beat.pytest_runtest_logstart(CELLS[3])
+    clock.now = 59.0
+    beat.tick()
+    assert said == []
+    clock.now = 61.0
+    beat.tick()
+    assert said == ["modelbench 1:01  0/40 verdicts  0 faults  1 running  oldest 1:01 c3:m:1"]
+
+
+def test_first_fault_of_a_kind_is_said_at_once(beat: Heartbeat, said: list[str]) -> None:
+    end(beat, CELLS[0], fault="server-error")
+    end(beat, CELLS[1], fault="server-error")
+    assert said == ["modelbench 0:00  m: a fault, server-error"]
+
+
+def test_cost_says_what_it_leaves_out(beat: Heartbeat) -> None:
+    end(beat, CELLS[0], usd=1.5)
+    end(beat, CELLS[1])
+    assert "$1.50 and 1 cells of unknown cost" in beat.line()
+
+
+def test_time_left_is_told_in_the_middle_of_a_run_only(beat: Heartbeat, clock: Clock) -> None:
+    clock.now = 60.0
+    for nodeid in CELLS[:20]:
+        end(beat, nodeid)
+    assert "1:00 left" in beat.line()
+    for nodeid in CELLS[20:37]:
+        end(beat, nodeid)
+    assert "left" not in beat.line()
+
+
+def test_cells_of_others_do_not_count(beat: Heartbeat, clock: Clock, said: list[str]) -> None:
+    clock.now = 30.0
+    end(beat, "tests/test_own.py::test_x")
+    assert "0/40 verdicts" in beat.line()
+
+
+def test_nothing_is_said_after_the_end(beat: Heartbeat, clock: Clock, said: list[str]) -> None:
+    beat.stop()
+    clock.now = 1000.0
+    beat.tick()
+    assert said == []
+
+
+@pytest.mark.parametrize(("verbose", "step"), [(1, 0.05), (0, 0.05), (-1, 0.25), (-2, 0.0)])
+def test_quiet_runs_say_less(verbose: int, step: float) -> None:
+    assert step_of(verbose) == step
