@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.replies import clean, readable_arguments
+from pytest_modelbench.gateway.toolcalls import clean, readable_arguments
 
 
 def repair(messages: Sequence[JsonValue]) -> list[JsonValue]:

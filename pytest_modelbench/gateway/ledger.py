@@ -124,7 +124,10 @@ class Account:
         return self.tokens.get("input", 0) + self.tokens.get("output", 0)
 
     def over(self) -> str:
-        """Return the reason why no further call is allowed, "" while one is."""
+        """Return the reason why no further call is allowed, "" while one is.
+
+        Calls whose usage or price is unknown cannot be held to a limit on it, and are not.
+        """
         limits = self.grant.limits
         if limits.tokens is not None and self.used_tokens >= limits.tokens:
             return "token-limit"

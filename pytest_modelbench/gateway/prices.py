@@ -79,7 +79,7 @@ def price_of(candidate: Candidate) -> Price | None:
     if candidate.list_price_of:
         price = _listed(candidate.list_price_of)
         return None if price is None else _named(price, f"list price of {candidate.list_price_of}")
-    if own_server(candidate.api_base):
+    if not candidate.model or own_server(candidate.api_base):
         return None
     return _listed(candidate.model)
 

@@ -10,20 +10,24 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from pydantic import Field, JsonValue
 
 from pytest_modelbench.gateway import sse
 from pytest_modelbench.gateway.failures import Failure, ReplyOutcome, read_failure, status_inside
 from pytest_modelbench.gateway.textcalls import FORMATS, find_calls, holds_call
+from pytest_modelbench.gateway.toolcalls import (
+    ToolCall,
+    clean,
+    read_call,
+    read_calls,
+    readable_arguments,
+)
 from pytest_modelbench.gateway.usage import UNKNOWN, CallUsage, read_usage
 from pytest_modelbench.records import Record
 
-__all__ = ["Exchange", "Reply", "ReplyOutcome", "ToolCall", "classify", "clean", "refusal"]
-
-NOT_JSON = "arguments-not-json"
-CUT = "arguments-cut"
-UNKNOWN_TOOL = "unknown-tool"
+__all__ = ["Exchange", "Reply", "ReplyOutcome", "ToolCall", "classify", "refusal"]
 
 _LENGTH_MARKS = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
 _FILTER_MARKS = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "spii"})
@@ -46,22 +50,6 @@ class Exchange:
     error_text: str = ""
     requests: int = 1
     raw: bytes | None = None
-
-
-class ToolCall(Record):
-    """One call that the model made.
-
-    ``arguments`` is None when they could not be read as a JSON object; ``raw`` is what came, and
-    ``problem`` is ``arguments-not-json``, ``arguments-cut`` or ``unknown-tool``. ``id`` is None
-    only where the server gave none and the gateway has not made one yet.
-    """
-
-    id: str | None
-    name: str
-    arguments: dict[str, JsonValue] | None
-    raw: str = ""
-    problem: str | None = None
-    problem_text: str = Field(default="", description="what is wrong and where, for the model")
 
 
 class Reply(Record):
@@ -127,17 +115,15 @@ def classify(
         return _lost(exchange)
     if not 200 <= status < 300:
         body = _json(text)
-        reply = _failed(
-            read_failure(status, exchange.headers, body, text, now=now), status, exchange
-        )
-        return reply
+        return _failed(read_failure(status, exchange.headers, body, text, now=now), exchange)
     if _streamed(exchange, text):
         whole = sse.assemble(exchange.body)
         if whole.error is not None:
-            return _error_inside(whole.error, exchange, now)
+            return _error_inside(_cleaned(whole.error, text), exchange, now)
         if not whole.complete:
-            return _lost(exchange, "stream-cut" if not whole.broken else "stream-not-json")
-        return _read(whole.body, exchange, tools, text_parser, reasoning_beside)
+            return _lost(exchange, "stream-not-json" if whole.broken else "stream-cut")
+        body = _cleaned(whole.body, text)
+        return _read(body, exchange, tools, text_parser, reasoning_beside)
     if exchange.error:
         return _lost(exchange)
     body = _json(text)
@@ -157,34 +143,6 @@ def refusal(
     return Reply(outcome=outcome, reason=reason, quote=quote, status=status)
 
 
-def clean(value: JsonValue) -> JsonValue:
-    """Replace halves of surrogate pairs by U+FFFD, however deep: no UTF-8 can hold them."""
-    if isinstance(value, str):
-        return _SURROGATES.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [clean(item) for item in value]
-    if isinstance(value, dict):
-        return {_SURROGATES.sub("\ufffd", key): clean(item) for key, item in value.items()}
-    return value
-
-
-def readable_arguments(raw: JsonValue) -> str:
-    """Return arguments as a server can read them: a JSON object in a string.
-
-    Unreadable ones go back inside an object, so that the model still sees what it wrote.
-    """
-    if isinstance(raw, dict):
-        return json.dumps(clean(raw))
-    text = raw if isinstance(raw, str) else ""
-    value, problem = _arguments(text)
-    if problem:
-        return json.dumps({"unreadable_arguments": clean(text)})
-    return json.dumps(value)
-
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
 def _read(
     body: dict[str, JsonValue],
     exchange: Exchange,
@@ -198,7 +156,7 @@ def _read(
     common = Reply(
         outcome=ReplyOutcome.ANSWER,
         usage=usage,
-        served_model=str(clean(model)) if isinstance(model, str) else "",
+        served_model=model if isinstance(model, str) else "",
         status=exchange.status,
     )
     choices = body.get("choices")
@@ -217,10 +175,10 @@ def _read(
     finish = mark if isinstance(mark, str) and mark else None
     answer, reasoning = _texts(message)
     truncated = finish is not None and finish.lower() in _LENGTH_MARKS
-    calls = tuple(_calls(message.get("tool_calls"), tools, truncated))
+    calls = tuple(read_calls(message.get("tool_calls"), tools, truncated))
     if not calls and text_parser in FORMATS and answer:
         calls = tuple(
-            _call(None, c.name, c.raw, tools, truncated) for c in find_calls(answer, tools)
+            read_call(None, c.name, c.raw, tools, truncated) for c in find_calls(answer, tools)
         )
         answer = None if calls else answer
     if calls and answer is not None and not answer.strip():
@@ -240,8 +198,8 @@ def _read(
             "finish": finish,
             "truncated": truncated,
             "usage": usage,
-            "quote": str(clean(refused))[:240] if isinstance(refused, str) else "",
-            "carry": {"thinking_blocks": clean(blocks)} if blocks else {},
+            "quote": refused[:240] if isinstance(refused, str) else "",
+            "carry": {"thinking_blocks": blocks} if blocks else {},
         }
     )
 
@@ -299,8 +257,8 @@ def _texts(message: Mapping[str, JsonValue]) -> tuple[str | None, str | None]:
             answer = None
     reasoning = "\n".join(thought.strip() for thought in thoughts if thought.strip())
     return (
-        None if answer is None else _SURROGATES.sub("\ufffd", answer),
-        _SURROGATES.sub("\ufffd", reasoning) or None,
+        answer,
+        reasoning or None,
     )
 
 
@@ -326,90 +284,21 @@ def _content(content: JsonValue) -> tuple[str | None, list[str]]:
     return "".join(answer) if answer else None, ["".join(thoughts)] if thoughts else []
 
 
-def _calls(listed: JsonValue, tools: Collection[str], truncated: bool) -> list[ToolCall]:
-    found: list[ToolCall] = []
-    seen: set[str] = set()
-    for item in listed if isinstance(listed, list) else []:
-        if not isinstance(item, dict):
-            continue
-        function = item.get("function")
-        function = function if isinstance(function, dict) else item
-        name, identity = function.get("name"), item.get("id")
-        own = identity if isinstance(identity, str) and identity and identity not in seen else None
-        if own is not None:
-            seen.add(own)
-        raw = function.get("arguments")
-        found.append(
-            _call(
-                own,
-                str(clean(name)) if isinstance(name, str) else "",
-                raw if isinstance(raw, str) else "" if raw is None else json.dumps(raw),
-                tools,
-                truncated,
-            )
-        )
-    return found
-
-
-def _call(
-    identity: str | None, name: str, raw: str, tools: Collection[str], truncated: bool
-) -> ToolCall:
-    arguments, text = _arguments(raw)
-    problem = None
-    if arguments is None:
-        problem = CUT if truncated else NOT_JSON
-    elif name not in tools:
-        problem = UNKNOWN_TOOL
-        text = f"there is no tool {name!r}; on offer: {', '.join(sorted(tools)) or 'none'}"
-    return ToolCall(
-        id=identity,
-        name=name,
-        arguments=arguments,
-        raw=_SURROGATES.sub("\ufffd", raw),
-        problem=problem,
-        problem_text=text,
-    )
-
-
-def _arguments(raw: str) -> tuple[dict[str, JsonValue] | None, str]:
-    """Read arguments; return them, or None and what is wrong with them. No arguments are ``{}``."""
-    if not raw.strip():
-        return {}, ""
-    try:
-        value = json.loads(raw, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        near = raw[max(0, error.pos - 20) : error.pos + 20]
-        return None, (
-            f"the arguments are not JSON: {error.msg} at line {error.lineno} column {error.colno}"
-            f" (near {clean(near)!r})"
-        )
-    except (ValueError, RecursionError) as error:
-        return None, f"the arguments are not JSON: {error}"
-    if not isinstance(value, dict):
-        return None, f"the arguments are JSON, but not an object: {type(value).__name__}"
-    cleaned = clean(value)
-    return (cleaned if isinstance(cleaned, dict) else {}), ""
-
-
-def _no_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is no JSON value")
-
-
 def _error_inside(body: dict[str, JsonValue], exchange: Exchange, now: float) -> Reply:
     failure = read_failure(
         status_inside(body), exchange.headers, body, json.dumps(body), now=now, relayed=True
     )
-    return _failed(failure, exchange.status, exchange)
+    return _failed(failure, exchange)
 
 
-def _failed(failure: Failure, status: int | None, exchange: Exchange) -> Reply:
+def _failed(failure: Failure, exchange: Exchange) -> Reply:
     return Reply(
         outcome=failure.outcome,
         reason=failure.reason,
-        quote=str(clean(failure.quote)),
+        quote=failure.quote,
         retry=failure.retry,
         wait_at_least_s=failure.wait,
-        status=status,
+        status=exchange.status,
     )
 
 
@@ -437,6 +326,15 @@ def _streamed(exchange: Exchange, text: str) -> bool:
 def _json(text: str) -> JsonValue:
     try:
         value: JsonValue = json.loads(text.removeprefix("\ufeff"))
+        return _cleaned(value, text)
     except (ValueError, RecursionError):
         return None
-    return value
+
+
+def _cleaned(value: _Json, text: str) -> _Json:
+    """Clean what was read from a text that may spell halves of surrogate pairs."""
+    # clean() returns what it is given: a dict for a dict.
+    return cast(_Json, clean(value)) if "\\ud" in text.lower() else value
+
+
+_Json = TypeVar("_Json", bound=JsonValue)

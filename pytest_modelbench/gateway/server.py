@@ -27,7 +27,8 @@ from pytest_modelbench.gateway.admission import Admission
 from pytest_modelbench.gateway.calls import Asked, Calls, stopped
 from pytest_modelbench.gateway.ledger import Account, Ledger
 from pytest_modelbench.gateway.prices import price_of
-from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, readable_arguments, refusal
+from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, refusal
+from pytest_modelbench.gateway.toolcalls import readable_arguments
 from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
 from pytest_modelbench.gateway.wire import GatewayConfig, GrantRequest, Redactor, Stop
@@ -49,10 +50,7 @@ class Gateway:
         self.config = config
         self.upstreams = Upstreams()
         self.admission = Admission(config.candidates, config.servers)
-        prices = {
-            c.name: price_of(c) if c.agent != "scripted" or c.price else None
-            for c in config.candidates
-        }
+        prices = {c.name: price_of(c) for c in config.candidates if c.calls_model}
         self.ledger = Ledger(folder / "journal.jsonl", config.secret, prices)
         self.transcripts = Transcripts(folder, redact)
         self.calls = Calls(

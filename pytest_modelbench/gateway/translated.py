@@ -156,6 +156,9 @@ class Translated:
             passed["api_base"] = self._target.api_base
         if self._target.key is not None:
             passed["api_key"] = self._target.key
+        elif self._target.api_base:
+            # LiteLLM would send the provider's own key of the environment to any address.
+            passed["api_key"] = "none"
         if self._target.provider in TAKES_CLIENT:
             passed["client"] = library.handler
         return passed
@@ -236,7 +239,7 @@ class _Recorder(httpx.AsyncBaseTransport):
         except (httpx.HTTPError, BodyTooLong) as error:
             seen.trouble = received.lost(*_name(error))
             seen.requests -= 1 - seen.trouble.requests
-            # Of another class than it was: LiteLLM tries again by itself after some of them.
+            # Of another class than it was: some versions of LiteLLM try again by themselves after it.
             raise httpx.NetworkError(str(error), request=request) from error
         headers = [(k, v) for k, v in response.headers.raw if k.lower() not in _DECODED]
         return httpx.Response(

@@ -156,6 +156,41 @@ def test_call_in_flight_at_a_kill_is_a_fault_and_debited_by_nobody(
     assert session.close().usage.input == 31
 
 
+@pytest.mark.slow
+def test_kills_at_random_lose_no_answer_and_count_none_twice(
+    model_server: Servers, gateway: Gateways, behaviour: Behaviours
+) -> None:
+    """What a worker was answered is debited; what is debited was served, once."""
+    server = model_server(behaviour("R01"))
+    running = gateway(Candidate(name="m", model="openai/acme-coder-9b", api_base=server.url))
+    answered = [0, 0, 0]
+    sessions = [running.client.grant(f"a{n}", "m") for n in range(3)]
+
+    def work(number: int) -> None:
+        while answered[number] < 40:
+            try:
+                sessions[number].chat(USER)
+                answered[number] += 1
+            except Fault as fault:
+                if fault.kind != "gateway":
+                    raise
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for served in (20, 50, 80):
+        server.wait_for(served)
+        os.kill(running.process.pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join(60)
+    assert answered == [40, 40, 40]
+    usages = [session.close().usage for session in sessions]
+    for usage in usages:
+        assert usage.input == 31 * usage.requests
+        assert usage.requests >= 40
+    assert sum(usage.requests for usage in usages) <= len(server.seen)
+
+
 def test_stop_outlives_a_kill(gateway: Gateways, scripted: Candidate) -> None:
     running = gateway(scripted)
     running.client.stop("s", "budget")

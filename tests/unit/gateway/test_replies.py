@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_modelbench.gateway import sse
-from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, classify, clean
+from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, classify
+from pytest_modelbench.gateway.toolcalls import clean
 
 NOW = 1_700_000_000.0
 
@@ -217,6 +218,23 @@ JSONS = st.recursive(
     ),
     max_leaves=12,
 )  # fmt: skip
+
+
+def test_halves_of_surrogate_pairs_are_joined_or_replaced_wherever_they_are() -> None:
+    deltas: list[Any] = [{"content": "a \ud83d"}, {"content": "\ude00 b \udc00"}]
+    raw = b"".join(
+        b"data: " + json.dumps({"choices": [{"delta": d}], "model": "\ud800"}).encode() + b"\n\n"
+        for d in deltas
+    )
+    got = classify(Exchange(200, {}, raw + b"data: [DONE]\n\n"), now=NOW)
+    assert (got.answer, got.served_model) == ("a \U0001f600 b \ufffd", "\ufffd")
+    failed = Exchange(200, {}, b'data: {"error": {"message": "\\ud800"}}\n\n')
+    assert classify(failed, now=NOW).quote == "\ufffd"
+    call = {"id": "\ud800", "function": {"name": "f", "arguments": '{"a": "\\ud800"}'}}
+    one = classify(whole({"content": None, "tool_calls": [call]}, "\ud800"), ["f"], now=NOW)
+    assert one.tool_calls[0].arguments == {"a": "\ufffd"}
+    for reply in (got, one):
+        assert Reply.model_validate_json(reply.model_dump_json()) == reply
 
 
 @given(

@@ -99,6 +99,7 @@ def anthropic_error(status: int, kind: str, message: str, **headers: str) -> dic
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key for each provider, and none that leads outside."""
     monkeypatch.setenv("A_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("MOONSHOT_API_KEY", "sk-of-the-real-service")
 
 
 def test_each_shape_is_read_from_the_raw_body(
@@ -106,7 +107,8 @@ def test_each_shape_is_read_from_the_raw_body(
 ) -> None:
     def candidate(name: str, model: str, server: ModelServer) -> Candidate:
         base = server.url.removesuffix("/v1")
-        return Candidate(name=name, model=model, api_base=base, api_key_env="A_KEY")
+        key = "" if name == "sdk" else "A_KEY"
+        return Candidate(name=name, model=model, api_base=base, api_key_env=key)
 
     servers = {
         "anthropic": model_server(ANTHROPIC, TOOL_USE),
@@ -142,6 +144,9 @@ def test_each_shape_is_read_from_the_raw_body(
             usage.reasoning,
         ) == right, name
         assert len(servers[name].seen) == 1
+        sent = str(servers[name].seen[0].headers) + servers[name].seen[0].path
+        assert ("sk-test-0123456789" in sent) == (name != "sdk")
+        assert "real-service" not in sent, "a key goes to a declared address only when named"
         if name == "anthropic":
             (call,) = session.chat(USER, TOOLS).tool_calls
             assert (call.id, call.arguments) == ("toolu_1", {"a": 17})
