@@ -51,7 +51,7 @@ def grade(grader: Grader, tmp_path: Path) -> Grade:
         hidden: str | Mapping[str, str],
         files: str | Mapping[str, str],
         *,
-        seconds: float = 30.0,
+        seconds: float = 240.0,
         seed: int = 7,
         environment: Path | None = None,
     ) -> Observation:

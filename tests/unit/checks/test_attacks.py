@@ -205,6 +205,56 @@ def test_attack_is_a_fail(name: str, grade: Grade, outcome: Outcome) -> None:
     assert seen.exit == 1
 
 
+def test_a_second_answer_is_a_bad_answer_even_beside_the_right_one(
+    grade: Grade, outcome: Outcome
+) -> None:
+    # A well-formed answer to request 99 that says 5, before the true one to the request made.
+    number = "b'I' + struct.pack('>I', 1) + bytes([99])"
+    body = f"b'U' + struct.pack('>I', 3) + {number} + b'S' + struct.pack('>I', 2) + b'ok' + five"
+    forge = f"""
+    import struct
+    five = b"I" + struct.pack(">I", 1) + bytes([5])
+    def add(a, b):
+        body = {body}
+        shout(struct.pack(">I", len(body)) + body)
+        return a + b
+    """
+    seen = grade(
+        """
+        def test_sum(solution):
+            assert solution.load("calc").add(2, 3) == 5
+        """,
+        FIND + forge,
+    )
+    assert outcome(seen) == {"test_sum": "failed: bad answer"}
+
+
+def test_an_answer_without_a_request_is_a_bad_answer(grade: Grade, outcome: Outcome) -> None:
+    seen = grade(
+        """
+        import time
+
+        def test_later(solution):
+            calc = solution.load("calc")
+            calc.later()
+            while not calc.said():
+                time.sleep(0.01)
+
+        def test_before(solution):
+            calc = solution.load("calc")
+            assert calc.add(2, 3) == 5
+        """,
+        FIND
+        + """
+    import threading
+    def later(): threading.Timer(0.1, shout, [b"N"]).start()
+    def said(): return False
+    def add(a, b): return a + b
+    """,
+    )
+    assert outcome(seen) == {"test_later": "failed: bad answer", "test_before": "passed"}
+
+
 def test_an_honest_solution_passes_the_same_check(grade: Grade) -> None:
     assert verify(grade(CHECK, "def add(a, b): return a + b")).passed
 
@@ -381,7 +431,7 @@ def test_an_endless_loop_and_an_endless_iterator_are_ended(grade: Grade, outcome
             solution.load("calc").loop()
 
         def test_list(solution):
-            solution.call_seconds = 20
+            solution.call_seconds = 60
             list(solution.load("calc").naturals())
         """,
         """
@@ -394,7 +444,7 @@ def test_an_endless_loop_and_an_endless_iterator_are_ended(grade: Grade, outcome
         """,
     )
     assert outcome(seen) == {"test_loop": "failed: timed out", "test_list": "failed: too much"}
-    assert seen.seconds < 20
+    assert seen.seconds < 60
 
 
 def test_a_stop_iteration_does_not_shorten_a_checks_own_loop(

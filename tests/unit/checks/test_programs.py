@@ -222,14 +222,12 @@ def test_tests_that_tell_right_from_broken_pass_and_are_evident(
 def test_tests_that_do_not_tell_them_apart_fail(
     tests: str, told: str, grade: Grade, environment: Path
 ) -> None:
-    judge = {
-        **JUDGE,
-        "test_hidden.py": JUDGE["test_hidden.py"].replace(
-            "solution):\n        found",
-            "solution):\n        solution.call_seconds = 3\n        found",
-        ),
-    }
-    seen = grade(judge, {"tests/test_calc.py": tests}, environment=environment)
+    judge = dict(JUDGE)
+    if "timed-out" in told:
+        judge["test_hidden.py"] = judge["test_hidden.py"].replace(
+            "(solution):", "(solution, seconds=3):\n        solution.call_seconds = seconds", 1
+        )
+    seen = grade(judge, {"tests/test_calc.py": tests}, environment=environment, seconds=240)
     row = seen.rows[0]
     assert row.outcome == "failed"
     assert told in row.text
