@@ -239,7 +239,7 @@ class _Recorder(httpx.AsyncBaseTransport):
         except (httpx.HTTPError, BodyTooLong) as error:
             seen.trouble = received.lost(*_name(error))
             seen.requests -= 1 - seen.trouble.requests
-            # Of another class than it was: some versions of LiteLLM try again by themselves after it.
+            # As another class: after this one some versions of LiteLLM try again by themselves.
             raise httpx.NetworkError(str(error), request=request) from error
         headers = [(k, v) for k, v in response.headers.raw if k.lower() not in _DECODED]
         return httpx.Response(
