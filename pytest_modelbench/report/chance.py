@@ -1,0 +1,153 @@
+"""How often an equally good candidate would pass a gate at this grid: said beside each verdict.
+
+The disagreement, or the variance of the differences, is that of the data; the difference is none
+(or the rule's), never the observed one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytest_modelbench.report.numbers import plural
+from pytest_modelbench.report.rules import Kind, Rule
+from pytest_modelbench.stats import (
+    CaseScores,
+    RepeatPlan,
+    case_differences,
+    gate_pass_chance,
+    gate_pass_chance_repeats,
+    pair_counts,
+    power,
+    wilson,
+)
+
+OFTEN = 0.8
+
+
+@dataclass(frozen=True)
+class Chance:
+    """``equal`` is the chance of a candidate that is as good as the rule's measure, no better.
+
+    Of a comparison that is the baseline itself, measured again; of a limit, one exactly at it.
+    """
+
+    equal: float
+    said: str
+
+
+def chance_of(
+    rule: Rule,
+    level: float,
+    *,
+    scores: CaseScores | None = None,
+    pair: tuple[CaseScores, CaseScores] | None = None,
+    family: int = 1,
+) -> Chance | None:
+    """Return the chance for a rule at the level of this look; None where there are no cases.
+
+    ``scores`` are those of a floor, ``pair`` those of a comparison.
+    """
+    if rule.kind is Kind.FLOOR and scores is not None and rule.limit is not None:
+        return _at_floor(rule.limit, level, scores)
+    if rule.kind.compares and pair is not None and len(pair[0]):
+        if rule.kind is Kind.NOT_WORSE_BY and rule.limit is not None:
+            return _within_margin(rule.limit, level, *pair)
+        return _by_test(rule.kind, level / family, *pair)
+    if rule.kind in (Kind.COST_PER_PASS, Kind.MEDIAN_TIME):
+        return Chance(
+            level,
+            f"one exactly at the limit passes in at most about {_of_100(level)} of 100 runs",
+        )
+    return None
+
+
+def _at_floor(floor: float, level: float, scores: CaseScores) -> Chance | None:
+    from scipy.special import bdtrc
+
+    cases = len(scores)
+    if not cases:
+        return None
+    needed = next(
+        (k for k in range(math.ceil(floor * cases), cases + 1) if _low(k, cases, level) >= floor),
+        None,
+    )
+    at = f"at {plural(cases, 'case')}"
+    if needed is None:
+        return Chance(0.0, f"no candidate can pass it {at}: not even one that passes all")
+
+    def passes(rate: float) -> float:
+        return float(bdtrc(needed - 1, cases, rate))
+
+    often = next((n for n in range(math.ceil(floor * 100), 101) if passes(n / 100) >= OFTEN), 100)
+    equal = passes(floor)
+    return Chance(
+        equal,
+        f"one exactly at the floor passes in about {_of_100(equal)} of 100 runs {at}, one at "
+        f"{often}% in {OFTEN * 100:.0f}",
+    )
+
+
+def _low(passes: int, cases: int, level: float) -> float:
+    interval = wilson(passes, cases, 1 - 2 * level)
+    return interval.low if interval is not None else 0.0
+
+
+def _within_margin(margin: float, level: float, a: CaseScores, b: CaseScores) -> Chance:
+    confidence = 1 - 2 * level
+    if a.binary and b.binary:
+        counts = pair_counts(case_differences(a, b))
+        both = sum(n != 0 for n in b.numerators) - counts.b_more
+        rate = both / counts.alike if counts.alike else 0.5
+        equal = gate_pass_chance(
+            counts.cases,
+            counts.disagreements / counts.cases,
+            margin,
+            agreed_pass_rate=rate,
+            conf=confidence,
+        )
+    else:
+        equal = gate_pass_chance_repeats(_plan(a, b), margin, conf=confidence)
+    return Chance(
+        equal,
+        f"an equally good candidate passes in about {_of_100(equal)} of 100 runs at "
+        f"{plural(len(a), 'case')}",
+    )
+
+
+def _by_test(kind: Kind, level: float, a: CaseScores, b: CaseScores) -> Chance:
+    """Say what a proof of a difference can miss: ten points that are really there."""
+    counts = pair_counts(case_differences(a, b))
+    cases = counts.cases
+    disagreement = counts.disagreements / cases
+    found = power(cases, disagreement, 0.0, level)
+    ten = power(cases, disagreement, min(0.1, disagreement), level) if disagreement else 0.0
+    points = f"{min(10.0, disagreement * 100):.3g} points"
+    if kind is Kind.REGRESSION:
+        said = f"an equally good candidate passes in about {_of_100(1 - found)} of 100 runs"
+        said += f", one that is {points} worse in {_of_100(1 - ten)}" if disagreement else ""
+        return Chance(1 - found, f"{said} at {plural(cases, 'case')}")
+    said = f"an equally good candidate passes in about {_of_100(found)} of 100 runs"
+    said += f", one that is {points} better in {_of_100(ten)}" if disagreement else ""
+    return Chance(found, f"{said} at {plural(cases, 'case')}")
+
+
+def _plan(a: CaseScores, b: CaseScores) -> RepeatPlan:
+    """Return the variance of the differences per case, about which nothing else is asked."""
+    differences = case_differences(a, b)
+    unit = math.lcm(a.denominator, b.denominator)
+    cases, total = len(differences), sum(differences)
+    squares = sum(difference * difference for difference in differences)
+    if cases < 2:
+        return RepeatPlan(0.0, 0.0, cases)
+    variance = Fraction(cases * squares - total * total, cases * (cases - 1) * unit * unit)
+    return RepeatPlan(float(variance), 0.0, cases)
+
+
+def _of_100(share: float) -> str:
+    """Return a share as runs of a hundred, never 0 or 100 for one that is neither."""
+    runs = round(share * 100)
+    if runs == 0 and share > 0:
+        return "under 1"
+    return "over 99" if runs == 100 and share < 1 else str(runs)

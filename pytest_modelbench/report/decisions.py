@@ -1,0 +1,178 @@
+"""Which look a report is and what the gates came to, as lines, as Markdown and as data."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_modelbench.report.escape import escape, escape_markdown
+from pytest_modelbench.report.gates import Judged
+from pytest_modelbench.report.numbers import plural
+from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.store.looks import EVAL_READINGS, Reading
+
+PARTIAL = "a partial run has no scorecard, compares nothing, judges no gate and counts as no look"
+DEV = "dev: prompts and settings are chosen on these cases, so this gates nothing and proves little"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What stands beside a scorecard. ``reading`` is None in a partial run.
+
+    ``draw`` says how cases were chosen; ``alike`` maps candidates to (cases whose repeats all left
+    the same work, cases with all repeats).
+    """
+
+    reading: Reading | None
+    draw: str = ""
+    alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
+    """Return what is to be said of a scorecard's looks, by a short label."""
+    said: dict[str, str] = {}
+    reading = shown.reading
+    if reading is None:
+        said["partial"] = PARTIAL
+    elif card.verdicts:
+        said["look"] = _look(reading, one=len(card.rows) == 1)
+    if shown.draw:
+        said["drawn"] = f"{shown.draw}: {plural(len(card.grid.cases), 'case')}"
+    if reading is not None and reading.split == "dev":
+        said["split"] = DEV
+    elif reading is not None and reading.split == "eval" and reading.eval_readings:
+        told = f"eval, reading {reading.eval_readings} of {EVAL_READINGS} of these cases"
+        if reading.fresh_sample_due:
+            told += "; a fresh sample is due: --modelbench-sample N --modelbench-exclude-seen"
+        said["split"] = told
+    afresh = [
+        f"{row.candidate} {row.fresh_starts} time{'s' if row.fresh_starts > 1 else ''}"
+        for row in card.rows
+        if row.fresh_starts
+    ]
+    if afresh:
+        said["afresh"] = f"{', '.join(afresh)}: what was stored before is superseded"
+    same = [
+        f"{name} in {count} of {plural(cases, 'case')}"
+        for name, (count, cases) in shown.alike.items()
+        if count * 2 > cases
+    ]
+    if same:
+        said["alike"] = (
+            f"all repeats left the same work: {', '.join(same)}; if answers are cached or drawn "
+            "without chance, more repeats add nothing"
+        )
+    return said
+
+
+def remark_lines(card: Scorecard, shown: Shown, width: int = 80, *, utf8: bool = True) -> list[str]:
+    """Return the remarks as lines of a terminal, below those of the scorecard."""
+    return [
+        line
+        for label, text in remarks(card, shown).items()
+        for line in _folded(f"{label:9}{escape(text, utf8=utf8)}", width)
+    ]
+
+
+def gate_lines(judged: Sequence[Judged], width: int = 80, *, utf8: bool = True) -> list[str]:
+    """Return a stable line a gate, never folded, and below each what an equal would come to."""
+    lines = [""] if judged else []
+    for one in judged:
+        lines.append(escape(one.line, utf8=utf8))
+        if one.chance is not None:
+            lines += _folded(f"    {one.chance.said}", width, "    ")
+    return lines
+
+
+def markdown_remarks(card: Scorecard, shown: Shown) -> str:
+    """Return the remarks as a list."""
+    found = remarks(card, shown)
+    return "".join(f"- {label}: {escape_markdown(text)}\n" for label, text in found.items())
+
+
+def markdown_gates(judged: Sequence[Judged]) -> str:
+    """Return the gates as a table; empty without any."""
+    if not judged:
+        return ""
+    rows = [("gate", "pack", "outcome", "found", "an equally good candidate")]
+    for one in judged:
+        late = "; margin set after data" if one.late else ""
+        said = one.chance.said if one.chance is not None else "–"
+        rows.append((one.rule.name, one.pack or "–", one.outcome.upper(), one.said + late, said))
+    lines = ["| " + " | ".join(escape_markdown(cell) for cell in row) + " |" for row in rows]
+    lines.insert(1, "|---|---|---|---|---|")
+    return "## Gates\n\n" + "\n".join(lines) + "\n"
+
+
+def reading_data(shown: Shown) -> dict[str, object]:
+    """Return the look for JSON; ``look`` is null in a partial run."""
+    reading = shown.reading
+    return {
+        "look": None
+        if reading is None
+        else {
+            "number": reading.number,
+            "new": bool(reading.new),
+            "stage": str(reading.stage),
+            "level": reading.level,
+            "split": reading.split or None,
+            "eval_readings": reading.eval_readings or None,
+            "fresh_sample_due": reading.fresh_sample_due,
+        },
+        "draw": shown.draw or None,
+        "same_work_in_all_repeats": {
+            name: {"cases": count, "of": cases} for name, (count, cases) in shown.alike.items()
+        },
+    }
+
+
+def gate_data(one: Judged) -> dict[str, object]:
+    """Return a judged gate for JSON, unrounded."""
+    rule, interval = one.rule, one.interval
+    return {
+        "name": rule.name,
+        "rule": rule.text,
+        "kind": str(rule.kind),
+        "candidate": rule.candidate,
+        "baseline": rule.baseline or None,
+        "limit": rule.limit,
+        "on": rule.on,
+        "pack": one.pack or None,
+        "alpha": rule.alpha,
+        "level": one.level,
+        "outcome": str(one.outcome),
+        "line": one.line,
+        "value": one.value,
+        "interval": None
+        if interval is None
+        else {"low": interval.low, "high": interval.high, "method": interval.method},
+        "cases": one.cases,
+        "p": one.p,
+        "adjusted_p": one.adjusted_p,
+        "family": one.family,
+        "chance_of_an_equal": None if one.chance is None else one.chance.equal,
+        "chance_in_words": None if one.chance is None else one.chance.said,
+        "set_after_data": one.late,
+        "declared_in": rule.source,
+    }
+
+
+def _look(reading: Reading, *, one: bool) -> str:
+    which = f"{reading.number}" if reading.new else f"{reading.number} again, nothing new is shown"
+    if reading.complete:
+        told = "the grid is complete"
+        told += "; its declared size changed after a look" if reading.resized else ""
+    else:
+        told = "interim: the grid is not complete"
+    return f"{which}; {told}" + ("" if one else f"; a pair is decided at p < {reading.level:.2g}")
+
+
+def _folded(text: str, width: int, indent: str = " " * 11) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(width, 40),
+        subsequent_indent=indent,
+        replace_whitespace=False,
+        break_on_hyphens=False,
+    )
