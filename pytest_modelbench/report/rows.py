@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import fmean, median
 from typing import Any, TypeVar
 
@@ -219,11 +220,12 @@ def _figures(found: CaseTally) -> CaseFigures:
 _Key = TypeVar("_Key", bound=Any)
 
 
-def _total(counters: Iterable[Counter[_Key]]) -> dict[_Key, int]:
+def _total(counters: Iterable[Mapping[_Key, int]]) -> dict[_Key, int]:
     """Add counters up, the most frequent first and ties by name."""
-    total: Counter[_Key] = Counter()
+    total: dict[_Key, int] = {}
     for counter in counters:
-        total.update(counter)
+        for key, count in counter.items():
+            total[key] = total.get(key, 0) + count
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -265,6 +267,12 @@ def _pass_hat(judged: Iterable[CaseTally]) -> dict[int, float]:
     largest = min((verdicts for verdicts, _ in cases), default=0)
     found = {}
     for k in range(2, min(largest, LARGEST_K) + 1):
-        chances = [chance for case in cases if (chance := pass_hat_k(*case, k)) is not None]
-        found[k] = fmean(map(float, chances))
+        found[k] = fmean(_pass_hat_k(verdicts, passes, k) for verdicts, passes in cases)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _pass_hat_k(verdicts: int, passes: int, k: int) -> float:
+    chance = pass_hat_k(verdicts, passes, k)
+    assert chance is not None  # no case has fewer verdicts than k
+    return float(chance)

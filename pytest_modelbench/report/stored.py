@@ -1,12 +1,18 @@
 """Report on all that is stored: one scorecard a note and pack, candidate by candidate.
 
-One candidate's results are in memory at a time, and only counts of them are kept.
+One candidate's results are in memory at a time, and only counts of them are kept. A large store is
+counted by several processes, since reading JSON is nearly all of the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 
 from pytest_modelbench.records import Identity
@@ -14,8 +20,11 @@ from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies
 from pytest_modelbench.report.tally import CaseTally, Tally, tally
 from pytest_modelbench.store.index import Damage, RunHeader
-from pytest_modelbench.store.layout import stored_candidates
+from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.reader import read
+
+PARALLEL_BYTES = 32 * 2**20
+"""Size of a pack's results from which several processes count them."""
 
 OTHER_NOTE = "stored under another note"
 
@@ -58,15 +67,12 @@ def report_all(
     for pack, names in folders.items():
         today = _in_pack(identify, pack)
         found: dict[str, _Group] = {}
-        for name in names:
-            index = read(root, {pack}, {name}, details=True)
-            damages += index.damages
-            duplicates += index.duplicates
-            for header in index.headers:
-                found.setdefault(header.note, _Group()).declare(header)
-            by_note = tally(index, pack, name, by_note=True)
-            _fill(by_note)
-            for note, one in by_note.items():
+        for counted in _count_all(root, pack, names):
+            damages += counted.damages
+            duplicates += counted.duplicates
+            for header in counted.headers:
+                found.setdefault(header.note, _Group()).headers.append(header)
+            for note, one in counted.by_note.items():
                 found.setdefault(note, _Group()).tallies.append(one)
         options = Options(
             interval=interval, baseline=baseline, uncertified=(uncertified or {}).get(pack, {})
@@ -86,9 +92,6 @@ class _Group:
     headers: list[RunHeader] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
 
-    def declare(self, header: RunHeader) -> None:
-        self.headers.append(header)
-
     def grid(self, pack: str, candidates: Collection[str] | None) -> Grid:
         """Return what the runs of this note declared together.
 
@@ -102,12 +105,12 @@ class _Group:
         cases += sorted({case for one in self.tallies for case in one.cases} - set(cases))
         repeats = [header.repeats for header in headers]
         repeats += [
-            repeat
+            number
             for one in self.tallies
             if not headers
             for versions in one.cases.values()
             for case in versions.values()
-            for repeat in case.by_repeat
+            for number in case.by_repeat
         ]
         return Grid(
             pack,
@@ -115,6 +118,35 @@ class _Group:
             tuple(name for name in declared if candidates is None or name in candidates),
             max(repeats, default=1),
         )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What one candidate's folder holds, as counts."""
+
+    by_note: Mapping[str, Tally]
+    headers: Sequence[RunHeader]
+    damages: Sequence[Damage]
+    duplicates: int
+
+
+def _count_all(root: Path, pack: str, names: Sequence[str]) -> Iterable[_Counted]:
+    sizes = [path.stat().st_size for path in results_files(root, {pack}, set(names))]
+    processes = min(len(os.sched_getaffinity(0)), len(names))
+    if sum(sizes) < PARALLEL_BYTES or processes < 2:
+        yield from (_count(root, pack, name) for name in names)
+        return
+    # Forking is the quickest start, and safe only where no other thread could hold a lock.
+    how = "fork" if threading.active_count() == 1 else "spawn"
+    with ProcessPoolExecutor(processes, multiprocessing.get_context(how)) as pool:
+        yield from pool.map(_count, repeat(root), repeat(pack), names)
+
+
+def _count(root: Path, pack: str, name: str) -> _Counted:
+    index = read(root, {pack}, {name}, details=True)
+    by_note = tally(index, pack, name, by_note=True)
+    _fill(by_note)
+    return _Counted(by_note, index.headers, index.damages, index.duplicates)
 
 
 def _fill(by_note: Mapping[str, Tally]) -> None:
@@ -126,9 +158,9 @@ def _fill(by_note: Mapping[str, Tally]) -> None:
             for case, versions in other.cases.items():
                 for version, counted in versions.items():
                     mine = one.cases.setdefault(case, {}).setdefault(version, CaseTally())
-                    for repeat in counted.by_repeat:
-                        if repeat not in mine.by_repeat:
-                            mine.waiting.setdefault(repeat, OTHER_NOTE)
+                    for number in counted.by_repeat:
+                        if number not in mine.by_repeat:
+                            mine.waiting.setdefault(number, OTHER_NOTE)
 
 
 def _in_pack(

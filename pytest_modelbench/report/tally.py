@@ -6,9 +6,9 @@ thousand results take the memory of their cases.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pytest_modelbench.records import Cell, Role, Trust
 from pytest_modelbench.store.index import (
@@ -18,6 +18,7 @@ from pytest_modelbench.store.index import (
     Index,
     Kind,
     Standing,
+    Tries,
     standing_among,
 )
 
@@ -41,6 +42,8 @@ class Sum:
 SUMS = ("list_usd", "billed_usd", "input", "cached", "output", "reasoning")
 """Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
 
+_Item = TypeVar("_Item")
+
 NOT_RUN = "not run"
 OTHER_CHECK = "judged by another version of the check"
 OTHER_TASK = "run on another version only"
@@ -60,15 +63,15 @@ class CaseTally:
     seconds: list[float] = field(default_factory=list)
     sums: dict[str, Sum] = field(default_factory=dict)
     """Of ``SUMS``; one that no attempt knows is not there."""
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
     """Of ``COUNTS``, in the path to the model."""
-    behaviour: Counter[str] = field(default_factory=Counter)
+    behaviour: dict[str, int] = field(default_factory=dict)
     """Turns and misbehaviour of the agent."""
-    misbehaved: Counter[str] = field(default_factory=Counter)
+    misbehaved: dict[str, int] = field(default_factory=dict)
     """How many attempts showed each of them."""
-    faults: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    failing: Counter[tuple[str, str]] = field(default_factory=Counter)
+    faults: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    failing: dict[tuple[str, str], int] = field(default_factory=dict)
     trust: Trust = Trust.TRUSTED
     boxes: set[str] = field(default_factory=set)
     served: set[str] = field(default_factory=set)
@@ -113,33 +116,49 @@ def tally(
     """
     tallies: dict[str, Tally] = {}
     wanted = None if cases is None else set(cases)
-    gathered: dict[tuple[str, str, Digests], _Gathered] = {}
-    for cell, tries, superseded, fresh_starts in index.walk(pack, candidate):
-        if (wanted is not None and cell.case not in wanted) or (
-            repeats is not None and cell.repeat > repeats
-        ):
+    for case, tries in index.cases(pack, candidate):
+        if wanted is not None and case not in wanted:
             continue
-        note = tries[-1].note if by_note and tries else ""
-        found = tallies.get(note)
-        if found is None:
-            found = tallies[note] = Tally(candidate)
-        found.superseded += superseded
-        found.fresh_starts = max(found.fresh_starts, fresh_starts)
-        counted: set[str] = set()
-        versions = [version_of(cell, entry.identity) for entry in tries]
-        for version in set(versions) if len(versions) > 1 else versions:
-            key = (note, cell.case, version)
-            case = gathered.get(key)
-            if case is None:
-                case = gathered[key] = _Gathered()
-            standing = standing_among(tries, cell, version)
-            case.add(cell, standing)
-            if standing.kind is Kind.VERDICT and standing.attempt is not None:
-                counted.add(standing.attempt.id)
-        _count_elsewhere(found, tries, counted)
-    for (note, name, version), case in gathered.items():
-        tallies[note].cases.setdefault(name, {})[version] = case.counted()
+        if repeats is not None:
+            tries = [entry for entry in tries if entry.repeat <= repeats]
+        if not tries:
+            continue
+        gathered: dict[tuple[str, Digests], _Gathered] = {}
+        if index.is_plain(tries):
+            # What the general way comes to, for a whole case at once: nearly all are like this.
+            note = tries[0].note if by_note else ""
+            found = tallies.setdefault(note, Tally(candidate))
+            plain = gathered[note, version_of(tries[0].cell, tries[0].identity)] = _Gathered()
+            plain.add_all(tries)
+            _count_elsewhere(found, tries, {entry.id for entry in plain.graded})
+        else:
+            for cell_tries in index.split(tries):
+                _gather(cell_tries, candidate, by_note, tallies, gathered)
+        for (note, version), one in gathered.items():
+            tallies[note].cases.setdefault(case, {})[version] = one.counted()
     return tallies
+
+
+def _gather(
+    stored: Tries,
+    candidate: str,
+    by_note: bool,
+    tallies: dict[str, Tally],
+    gathered: dict[tuple[str, Digests], _Gathered],
+) -> None:
+    """Take up one cell, at each version that it is stored at."""
+    cell, tries, superseded, fresh_starts = stored
+    note = tries[-1].note if by_note and tries else ""
+    found = tallies.setdefault(note, Tally(candidate))
+    found.superseded += superseded
+    found.fresh_starts = max(found.fresh_starts, fresh_starts)
+    counted: set[str] = set()
+    for version in {version_of(cell, entry.identity) for entry in tries}:
+        standing = standing_among(tries, cell, version)
+        gathered.setdefault((note, version), _Gathered()).add(cell, standing)
+        if standing.kind is Kind.VERDICT and standing.attempt is not None:
+            counted.add(standing.attempt.id)
+    _count_elsewhere(found, tries, counted)
 
 
 def version_of(cell: Cell, identity: HasDigests) -> Digests:
@@ -168,25 +187,33 @@ class _Gathered:
             self.worked.append(attempt)
             case.by_repeat[cell.repeat] = entry.passed
         elif standing.is_fault and entry is not None:
-            case.faults[entry.reason] += 1
+            case.faults[entry.reason] = case.faults.get(entry.reason, 0) + 1
             case.by_repeat[cell.repeat] = None
         else:
             case.waiting[cell.repeat] = _WAITING[kind]
+
+    def add_all(self, tries: Sequence[Entry]) -> None:
+        """Take up tries each of which is all of its cell."""
+        case = self.case
+        case.started = max([entry.started for entry in tries])
+        self.graded = self.worked = [entry for entry in tries if entry.stage is None]
+        case.by_repeat = {entry.repeat: entry.passed for entry in self.graded}
+        for entry in tries:
+            if entry.stage is not None:
+                case.faults[entry.reason] = case.faults.get(entry.reason, 0) + 1
+                case.by_repeat[entry.repeat] = None
 
     def counted(self) -> CaseTally:
         case = self.case
         case.verdicts = len(self.graded)
         case.passes = sum(entry.passed for entry in self.graded)
         case.rewards = [entry.reward or 0.0 for entry in self.graded]
-        for entry in self.graded:
-            if not entry.passed:
-                case.reasons[entry.reason or "wrong"] += 1
+        case.reasons = _tallied(e.reason or "wrong" for e in self.graded if not e.passed)
         details = [entry.detail for entry in self.graded if entry.detail is not None]
-        for detail in details:
-            if detail.failing:
-                case.failing.update(detail.failing)
+        case.failing = _tallied(check for detail in details for check in detail.failing)
         levels = {detail.trust for detail in details}
-        case.trust = Trust.least(Trust(level) for level in levels)
+        if levels != {Trust.TRUSTED}:
+            case.trust = Trust.least(Trust(level) for level in levels)
         _count_work(case, self.worked)
         return case
 
@@ -196,6 +223,13 @@ _WAITING: Mapping[Kind, str] = {
     Kind.OTHER_TASK: OTHER_TASK,
     Kind.NONE: NOT_RUN,
 }
+
+
+def _tallied(items: Iterable[_Item]) -> dict[_Item, int]:
+    found: dict[_Item, int] = {}
+    for item in items:
+        found[item] = found.get(item, 0) + 1
+    return found
 
 
 def _count_work(case: CaseTally, attempts: Sequence[Entry]) -> None:
@@ -230,16 +264,19 @@ def _count_work(case: CaseTally, attempts: Sequence[Entry]) -> None:
 
 def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str]) -> None:
     """Sum what was spent beside the counted attempts: by judge and driver, and in other tries."""
+    if not tries:
+        return
+    earliest = min([entry.started for entry in tries])
+    found.first_started = min(found.first_started or earliest, earliest)
+    found.last_started = max(found.last_started, max([entry.started for entry in tries]))
     for entry in tries:
-        if not found.first_started or entry.started < found.first_started:
-            found.first_started = entry.started
-        if entry.started > found.last_started:
-            found.last_started = entry.started
         if entry.detail is None:
             continue
         is_counted = entry.id in counted
+        if is_counted and len(entry.detail.usage) == 1:
+            continue
         for role, used in entry.detail.usage.items():
-            if role == "candidate" and is_counted:
+            if role == Role.CANDIDATE and is_counted:
                 continue
-            where = "other tries" if role == "candidate" else role
+            where = "other tries" if role == Role.CANDIDATE else role
             found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))

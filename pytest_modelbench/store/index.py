@@ -304,23 +304,45 @@ class Index:
         tries = self.current(cell)
         return bool(tries) and standing_among(tries, cell, tries[-1].identity).is_fault
 
-    def walk(self, pack: str, candidate: str) -> Iterator[Tries]:
-        """Yield the tries of each cell of a candidate that has any, case by case."""
-        for case, tries in sorted(self._tries.get((pack, candidate), {}).items()):
-            by_repeat: dict[int, list[Entry]] = {}
-            for entry in tries:
-                by_repeat.setdefault(entry.repeat, []).append(entry)
-            for repeat in sorted(by_repeat):
-                cell = Cell(pack, case, candidate, repeat)
-                history = by_repeat[repeat]
-                if len(history) > 1:
-                    history.sort(key=_moment)
-                current, older = history, 0
-                if self._declared or any([entry.series for entry in history]):
-                    series = self._series(cell, history)
-                    current = [entry for entry in history if entry.series == series]
-                    older = sum(e.series != series and not e.grades for e in history)
-                yield Tries(cell, current, older, len(self._declared.get(cell, ())))
+    def cases(self, pack: str, candidate: str) -> Iterator[tuple[str, Sequence[Entry]]]:
+        """Yield the tries of each case of a candidate, all series and repeats of it."""
+        yield from sorted(self._tries.get((pack, candidate), {}).items())
+
+    def is_plain(self, tries: Sequence[Entry]) -> bool:
+        """Tell whether each of a case's tries is all that is stored of its cell.
+
+        And all are of one identity and note: then each stands for what it is.
+        """
+        first = tries[0]
+        return (
+            not self._declared
+            and len({entry.repeat for entry in tries}) == len(tries)
+            and all(
+                [
+                    entry.identity is first.identity
+                    and entry.note is first.note
+                    and not entry.grades
+                    and not entry.series
+                    for entry in tries
+                ]
+            )
+        )
+
+    def split(self, tries: Sequence[Entry]) -> Iterator[Tries]:
+        """Split the tries of one case by cell, in the order of repeats."""
+        by_repeat: dict[int, list[Entry]] = {}
+        for entry in tries:
+            by_repeat.setdefault(entry.repeat, []).append(entry)
+        for _, history in sorted(by_repeat.items()):
+            history.sort(key=_moment)
+            cell = history[0].cell
+            series = self._series(cell, history)
+            yield Tries(
+                cell,
+                [entry for entry in history if entry.series == series],
+                sum(entry.series != series and not entry.grades for entry in history),
+                self.fresh_starts(cell),
+            )
 
     def record(self, entry: Entry) -> AttemptRecord:
         """Read the whole record of a try from its file."""
@@ -358,10 +380,6 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     """Return how a cell stands at an identity by the tries of its current series, oldest first."""
     if not tries:
         return Standing(Kind.NONE)
-    first = tries[0]
-    if len(tries) == 1 and not first.grades and first.identity == identity:
-        # What the rules below come to for one try of today: nearly all cells are like this.
-        return Standing(_OWN_KIND[first.stage], first, first)
     work = [e for e in tries if not e.grades and _same_work(cell, e.identity, identity)]
     if not work:
         return Standing(
@@ -380,13 +398,6 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     if attempt.is_fault:
         return Standing(Kind.FAULT_GRADE, attempt, attempt, changed=("check",))
     return Standing(Kind.OTHER_CHECK, attempt, attempt, changed=("check",))
-
-
-_OWN_KIND = {
-    None: Kind.VERDICT,
-    Stage.WORK: Kind.FAULT_WORK,
-    Stage.GRADE: Kind.FAULT_GRADE,
-}
 
 
 def _moment(entry: Entry) -> tuple[str, str]:
