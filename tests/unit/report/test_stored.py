@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import pytest
+
 from pytest_modelbench.records import Identity
+from pytest_modelbench.report import stored
 from pytest_modelbench.report.stored import OTHER_NOTE, report_all
+from pytest_modelbench.store.index import Index
 
 
 def test_one_card_a_note_and_pack(results: Any) -> None:
@@ -72,3 +77,30 @@ def test_identities_and_certificates_are_by_pack(results: Any) -> None:
 
 def test_no_results_is_an_empty_report(results: Any) -> None:
     assert report_all(results.root).cards == ()
+
+
+def test_plain_cases_count_as_the_general_way_counts_them(
+    results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is counted a case at a time, for speed, is what the rules come to cell by cell."""
+    outcomes = {"a": {"x": "pufg", "y": "pp-u"}, "b": {"x": "ffff", "y": "uuup"}}
+    results.store(outcomes, note="n")
+    quick = report_all(results.root)
+
+    monkeypatch.setattr(Index, "is_plain", lambda index, tries: False)
+
+    assert report_all(results.root) == quick
+
+
+def test_several_processes_count_what_one_does(
+    results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.store({"a": {"x": "pu", "y": "pf"}, "b": {"x": "uu", "y": "-p"}})
+    (results.root / "executor" / "b" / "junk.jsonl").write_text("junk", encoding="ascii")
+    alone = report_all(results.root)
+
+    monkeypatch.setattr(stored, "PARALLEL_BYTES", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+
+    assert report_all(results.root) == alone
+    assert len(alone.damages) == 1
