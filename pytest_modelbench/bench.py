@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,11 @@ from pytest_modelbench.plan import Inputs, Plan, make_plan
 from pytest_modelbench.plugin import CASES_INI, MODELS_INI
 from pytest_modelbench.records import Candidate, Cell
 from pytest_modelbench.selection import Selected, read_arguments
-from pytest_modelbench.settings import REFERENCES, RESULTS, Settings, new_run_id, utc_now
+from pytest_modelbench.settings import REFERENCES, RESULTS, Settings
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
-from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.lock import RunLock
+from pytest_modelbench.store.reader import is_all, read
 from pytest_modelbench.today import built_in, identifier
 
 
@@ -43,8 +44,39 @@ class Bench:
     partial: bool
 
 
-def read_bench(config: pytest.Config) -> Bench | None:
-    """Resolve the settings, read packs, candidates and store, and make the plan.
+def claim_bench(
+    config: pytest.Config, run: str, started: str, say: Callable[[str], None]
+) -> tuple[Bench | None, RunLock | None]:
+    """Read everything and, for a run that measures, take the results folder.
+
+    What another run stored while this one read and waited is read again once nobody else can
+    write: a plan that is older than the lock would run finished cells twice.
+    """
+    bench = read_bench(config, run, started)
+    if bench is None or not measures(config):
+        return bench, None
+    results = Path(bench.settings.results)
+    lock = RunLock.take(results, run, started, say=say)
+    try:
+        if not is_all(bench.index, results, [p.name for p in (*bench.packs, *bench.lent)]):
+            bench = read_bench(config, run, started)
+    except BaseException:
+        lock.release()
+        raise
+    if bench is None:
+        lock.release()
+        return None, None
+    return bench, lock
+
+
+def measures(config: pytest.Config) -> bool:
+    """Tell whether this run is to try cells, not only to list them."""
+    option = config.option
+    return not (option.collectonly or option.help or config.getoption("modelbench_plan"))
+
+
+def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
+    """Resolve the settings, read packs, candidates and store, and make the plan of a run.
 
     None where the run turns out to have no candidates and names no pack.
     """
@@ -85,7 +117,6 @@ def read_bench(config: pytest.Config) -> Bench | None:
     repeats = config.getoption("modelbench_repeats") or 0
     if not repeats and last_failed:
         repeats = max((e.repeat for e in index.entries() if index.is_faulted(e.cell)), default=1)
-    run, started = new_run_id(), utc_now()
     settings = Settings(
         root=str(root),
         references=str(references),

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,17 @@ import pytest
 
 from pytest_modelbench import outcomes
 from pytest_modelbench.attempt import crash
-from pytest_modelbench.bench import Bench, node_id, node_path, read_bench
+from pytest_modelbench.bench import Bench, claim_bench, measures, node_id, node_path
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.process import GatewayProcess
-from pytest_modelbench.heartbeat import Heartbeat, header, plan_lines, step_of
+from pytest_modelbench.heartbeat import Heartbeat, NothingFaulted, header, plan_lines, step_of
 from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import Cell, Outcome
 from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn, deal_order
+from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
@@ -43,17 +45,18 @@ controller_key: pytest.StashKey[Controller] = pytest.StashKey()
 def take_charge(config: pytest.Config) -> None:
     """Read everything, plan, and register what this run needs; UsageError for bad input."""
     _refuse_what_cannot_work(config)
+    run, started = new_run_id(), utc_now()
     try:
-        bench = read_bench(config)
-    except UsageProblem as problem:
-        raise pytest.UsageError(str(problem)) from problem
-    except StoreProblem as problem:
+        bench, lock = claim_bench(config, run, started, say=partial(_say, config))
+    except (UsageProblem, StoreProblem) as problem:
         raise pytest.UsageError(str(problem)) from problem
     if bench is None:
+        if config.getoption("lf", False):
+            config.pluginmanager.register(NothingFaulted(), "modelbench-nothing-faulted")
         return
     config.args[:] = bench.args
     config.stash[plan_key] = bench.plan
-    controller = Controller(config, bench)
+    controller = Controller(config, bench, lock)
     remember_faulted(config, controller.folders, controller.faulted)
     config.stash[folders_key] = controller.folders
     config.stash[lent_key] = frozenset(bench.settings.lent)
@@ -78,7 +81,7 @@ def _refuse_what_cannot_work(config: pytest.Config) -> None:
 class Controller:
     """One run, as its controlling process sees it."""
 
-    def __init__(self, config: pytest.Config, bench: Bench) -> None:
+    def __init__(self, config: pytest.Config, bench: Bench, lock: RunLock | None) -> None:
         self.config = config
         self.bench = bench
         self.settings = bench.settings
@@ -86,7 +89,7 @@ class Controller:
         self._open = ExitStack()
         self.board = Board(self.folder)
         self.gateway: GatewayProcess | None = None
-        self.lock: RunLock | None = None
+        self.lock = lock
         self.writer: Writer | None = None
         self.planned = {p.cell: p for p in (*bench.plan.aside, *bench.plan)}
         certifying = {p.cell for p in bench.plan.certifying}
@@ -118,16 +121,15 @@ class Controller:
     # First, so that what workers need stands before xdist starts them.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Take the results folder, sweep what dead runs left, start the gateway."""
-        if self.config.option.collectonly or self.config.getoption("modelbench_plan"):
+        """Sweep what dead runs left, start the gateway; the results folder is this run's."""
+        for damage in self.bench.index.damages:
+            self._say(str(damage))
+        if not measures(self.config):
             return
         results = Path(self.settings.results)
         try:
             choose(self.settings.isolation)
             self._prepare_environments()
-            self.lock = RunLock.take(
-                results, self.settings.run, self.settings.started, say=self._say
-            )
         except (UsageProblem, StoreProblem) as problem:
             raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
@@ -240,12 +242,10 @@ class Controller:
         self._old_sigterm = signal.signal(signal.SIGTERM, interrupt)
 
     def _say(self, line: str) -> None:
-        self._write_line(f"modelbench {line}")
+        _say(self.config, line)
 
     def _write_line(self, line: str) -> None:
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            reporter.write_line(line)
+        _write_line(self.config, line)
 
     # -- dealing ---------------------------------------------------------------------------------
 
@@ -446,7 +446,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Turn OK into 1 where a selected cell has no verdict or a case is broken."""
-        if self.config.option.collectonly or self.config.getoption("modelbench_plan"):
+        if not measures(self.config):
             if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.bench.plan.grid:
                 session.exitstatus = pytest.ExitCode.OK
             return
@@ -463,6 +463,16 @@ class Controller:
         width = terminalreporter._tw.fullwidth
         for line in report_lines(cards, width, utf8="utf" in encoding.lower()):
             terminalreporter.write_line(line)
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    _write_line(config, f"modelbench {line}")
+
+
+def _write_line(config: pytest.Config, line: str) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(line)
 
 
 def _reason_of_skip(report: pytest.TestReport) -> str:

@@ -33,8 +33,16 @@ def header(bench: Bench) -> list[str]:
             f"{bench.settings.repeats} repeats = {len(grid)} cells; {_todo(grid, certifying)}"
         )
     if not bench.plan.grid and bench.settings.last_failed:
-        lines = ["modelbench: no cell ended in a fault, so --lf selects none"]
+        return NothingFaulted().pytest_report_header()
     return lines
+
+
+class NothingFaulted:
+    """Say above a run why ``--lf`` selects no cell."""
+
+    def pytest_report_header(self) -> list[str]:
+        """Return the line."""
+        return ["modelbench: no cell ended in a fault, so --lf selects none"]
 
 
 def _todo(grid: Collection[Planned], certifying: int) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -175,6 +175,10 @@ class RunHeader:
     facts: Mapping[str, object]
     versions: Mapping[str, str]
     fresh: Mapping[str, tuple[int, ...]]
+    draw: Mapping[str, object] = field(default_factory=dict)
+    """How the cases of the grid were chosen; empty: all of the pack's."""
+    gates: tuple[str, ...] = ()
+    """Rules that were declared when the run began."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,8 @@ class Index:
     def __init__(self) -> None:
         self.headers: list[RunHeader] = []
         self.damages: list[Damage] = []
+        self.sizes: dict[Path, int] = {}
+        """How much of each file was read, in bytes."""
         self.duplicates = 0
         """Lines that stood elsewhere already, and count once."""
         self._ids: dict[str, Entry] = {}

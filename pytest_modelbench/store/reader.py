@@ -44,6 +44,11 @@ def read(
     return index
 
 
+def is_all(index: Index, root: Path, packs: Collection[str] | None = None) -> bool:
+    """Tell whether an index that ``read`` made of some packs is still all that is stored."""
+    return index.sizes == {path: path.stat().st_size for path in results_files(root, packs)}
+
+
 class _Reader:
     """Turn lines into entries. Strings and digests that many lines share are kept once."""
 
@@ -68,6 +73,7 @@ class _Reader:
                     if line.strip():
                         self._damaged(path, number, line, error)
                 offset += len(line)
+        self._index.sizes[path] = offset
 
     # Any: JSON that no model has checked; what is used of it is checked here, line by line.
     def _take(self, raw: dict[str, Any], path: Path, offset: int, number: int) -> None:
@@ -240,6 +246,8 @@ def _header(raw: dict[str, Any], path: Path) -> RunHeader:
         facts=raw.get("facts", {}),
         versions=raw.get("versions", {}),
         fresh={case: tuple(repeats) for case, repeats in raw.get("fresh", {}).items()},
+        draw=raw.get("draw", {}),
+        gates=tuple(raw.get("gates", ())),
     )
 
 
