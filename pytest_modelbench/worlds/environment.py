@@ -26,7 +26,7 @@ from pytest_modelbench.worlds.removal import remove
 
 CACHE_VARIABLE = "MODELBENCH_CACHE"
 
-_FORMAT = 1  # counts up when what is built of the same pins changes
+_FORMAT = 2  # counts up when what is built of the same pins changes
 _COMPLETE = "complete"
 _SYSTEM_CACHE = Path("/var/cache/modelbench")
 _PIN = re.compile(
@@ -116,6 +116,7 @@ def _build(spec: EnvironmentSpec, folder: Path) -> None:
         compiled = [str(python), "-I", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")]
         # A package may ship files for another Python; they are left as they are.
         subprocess.run(compiled, capture_output=True, timeout=_SECONDS, check=False)
+        _make_movable(folder / "bin", str(python))
         _open_to_all(folder)
         (folder / _COMPLETE).write_text("\n".join(sorted(spec.packages)) + "\n")
         (folder / _COMPLETE).chmod(0o644)
@@ -152,6 +153,25 @@ def _run(command: list[str], remedy: str) -> None:
         told = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
         errors = [line for line in told if "ERROR" in line or "requires" in line] or told[-3:]
         raise UsageProblem(f"[environment] {remedy}: {' '.join(errors)[-800:]}")
+
+
+def _make_movable(scripts: Path, python: str) -> None:
+    """Let scripts find the interpreter beside them: a box has the environment at another place.
+
+    The first two lines are a shell's program and, in triple quotes, a string of Python's.
+    """
+    head = b"""#!/bin/sh
+'''exec' "$(dirname -- "$(realpath -- "$0")")/python" "$0" "$@"
+' '''
+"""
+    for script in scripts.iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        lines = script.read_bytes().split(b"\n")
+        if lines[0].startswith(b"#!") and python.encode() in lines[0]:
+            script.write_bytes(head + b"\n".join(lines[1:]))
+        elif lines[0] == b"#!/bin/sh" and python.encode() in lines[1]:  # a path too long for #!
+            script.write_bytes(head + b"\n".join(lines[3:]))
 
 
 def _open_to_all(folder: Path) -> None:

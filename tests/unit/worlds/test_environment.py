@@ -14,6 +14,7 @@ from pytest_modelbench.packs.model import EnvironmentSpec
 from pytest_modelbench.worlds.box import Box, BoxSpec, Mount
 from pytest_modelbench.worlds.environment import environment
 
+SOURCE = "WORD = '{name}'\n\n\ndef say():\n    print(WORD, 'by a script')\n"
 SPEC = EnvironmentSpec(("greeting==1.0",))
 
 
@@ -21,7 +22,8 @@ def _wheel(folder: Path, name: str, requires: str = "") -> None:
     info = f"{name}-1.0.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{requires}"
     with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}.py", f"WORD = {name!r}\n")
+        wheel.writestr(f"{name}.py", SOURCE.format(name=name))
+        wheel.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{name}-say = {name}:say\n")
         wheel.writestr(f"{info}/METADATA", metadata)
         wheel.writestr(
             f"{info}/WHEEL",
@@ -71,6 +73,14 @@ def test_built_once_and_read_by_every_box(cache: Path, box: Box) -> None:
     assert (folder / "complete").stat() == before
 
 
+def test_script_of_a_package_runs_in_every_box(cache: Path, box: Box) -> None:
+    folder = environment(SPEC)
+    assert folder is not None
+    spec = BoxSpec(workdir="/tmp", mounts=(Mount(folder, "/env"),))
+    done = box.run(["greeting-say"], spec, seconds=60)
+    assert (done.status, done.output) == (0, b"greeting by a script\n")
+
+
 def test_environment_is_read_only_in_a_box(cache: Path, strict_box: Box) -> None:
     folder = environment(SPEC)
     assert folder is not None
@@ -79,7 +89,7 @@ def test_environment_is_read_only_in_a_box(cache: Path, strict_box: Box) -> None
         ["sh", "-c", "echo >/env/lib/python*/site-packages/greeting.py"], spec, seconds=60
     )
     assert done.status != 0
-    assert (next(folder.rglob("greeting.py"))).read_text() == "WORD = 'greeting'\n"
+    assert (next(folder.rglob("greeting.py"))).read_text() == SOURCE.format(name="greeting")
 
 
 def test_half_built_is_built_anew(cache: Path) -> None:
@@ -88,7 +98,7 @@ def test_half_built_is_built_anew(cache: Path) -> None:
     (folder / "complete").unlink()
     next(folder.rglob("greeting.py")).write_text("torn")
     assert environment(SPEC) == folder
-    assert next(folder.rglob("greeting.py")).read_text() == "WORD = 'greeting'\n"
+    assert next(folder.rglob("greeting.py")).read_text() == SOURCE.format(name="greeting")
 
 
 def test_lock_without_a_dependency_is_refused(cache: Path) -> None:
