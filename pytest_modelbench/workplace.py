@@ -55,7 +55,8 @@ class Workplace:
     @cached_property
     def _services(self) -> Services:
         box = choose(self._settings.isolation)
-        grader = Grader(box)
+        run = self._open.enter_context(open_run(runs_root(), self._settings.run))
+        grader = Grader(box, scratch=run)
         self._open.callback(grader.close)
         return Services(
             box=box,
@@ -63,7 +64,7 @@ class Workplace:
             gateway=GatewayClient(self._gateway.socket_path, self._gateway.secret)
             if self._gateway is not None
             else None,
-            run=self._open.enter_context(open_run(runs_root(), self._settings.run)),
+            run=run,
             cache=cache_folder("seeds"),
             environment=environment,
         )
