@@ -217,8 +217,14 @@ class _Loop:
         """Do the calls of a reply in their order; each gets its result under its own id."""
         self.prose = 0
         self.talk.reply(reply.message())
+        sound = True
         for call in reply.tool_calls:
-            self._call(call)
+            if call.name == "finish" and not sound:
+                # The model has not seen yet what failed.
+                self.talk.result(str(call.id), prompts.TOO_EARLY)
+            else:
+                self._call(call)
+                sound = sound and self.failures == 0
 
     def _call(self, call: ToolCall) -> None:
         """Do one call and tell the model what it came to."""

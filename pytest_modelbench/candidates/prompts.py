@@ -8,7 +8,6 @@ SYSTEM = """\
 You are a programmer. The files of your project are in the folder /work. You work by calling tools.
 - Look at the files before you change them.
 - Make the change in the files themselves; a change that you only describe is not made.
-- If there are tests, run them with: python -m pytest -q
 - Every reply must call a tool. Nobody reads your other text and nobody answers questions.
 - When the task is done, call finish."""
 
@@ -23,6 +22,10 @@ AS_TEXT = (
 REPEATED = (
     "[This was the same call as the one before. Do something else now. "
     "If the task is done, call finish.]"
+)
+TOO_EARLY = (
+    "You are not finished: a call before this one, in the same reply, failed. See its result. "
+    "Call finish again when the task is done."
 )
 ONLY_THOUGHT = (
     "Your reply was empty after its reasoning. Do the next step by calling a tool. "

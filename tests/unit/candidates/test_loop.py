@@ -115,6 +115,17 @@ def test_several_calls_of_one_reply_are_done_in_order(play: Play, bench: Workben
     assert bench.read("b") == b"x"
 
 
+def test_a_finish_beside_a_call_that_failed_is_too_early(play: Play) -> None:
+    bad, good = call("read_file", path="none"), call("list_files")
+    both = {"tool_calls": [*bad["tool_calls"], *good["tool_calls"], *FINISH["tool_calls"]]}
+    done, counts, server = play(both, FINISH)
+    assert (done.end, counts["turns"]) == ("", 2)
+    assert server.asked[1][-1]["tool_call_id"] == "id-finish"
+    assert "not finished" in server.asked[1][-1]["content"]
+    both = {"tool_calls": [*good["tool_calls"], *FINISH["tool_calls"]]}
+    assert play(both)[1]["turns"] == 1
+
+
 def test_unreadable_arguments_are_told_and_the_history_stays_readable(play: Play) -> None:
     """FR10."""
     broken = raw("write_file", '{"path": "calc.py", "content": "print("hi")\\n"}')
