@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_modelbench import show
 from pytest_modelbench.errors import ModelbenchError
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 
@@ -53,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
     new_pack.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
     new_pack.set_defaults(run=_new_pack)
+
+    show.add_parser(commands)
     return parser
 
 

@@ -172,6 +172,9 @@ class Usage(Record):
     waits: int = 0
     wait_seconds: float = 0.0
     price: str = Field(default="", description="where the list price comes from")
+    reported_usd: float | None = Field(
+        default=None, description="what an agent program says it cost: shown, and never counted"
+    )
 
 
 class AttemptRecord(Record):

@@ -1,0 +1,118 @@
+"""``modelbench show ATTEMPT``: one stored attempt, with all that was said in it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pytest_modelbench.errors import StoreProblem, UsageProblem
+from pytest_modelbench.gateway.transcript import read_transcript
+from pytest_modelbench.records import AttemptRecord
+from pytest_modelbench.report.attempt import render_attempt
+from pytest_modelbench.report.masking import Masking
+from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.store.index import Entry, Index
+from pytest_modelbench.store.reader import read
+
+SHORTEST_PREFIX = 4
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "show", help="print one attempt: prompts, thinking, calls, results, cost, verdict"
+    )
+    parser.add_argument(
+        "attempt",
+        metavar="ATTEMPT",
+        help="the beginning of its id, or its cell: [PACK/]CASE:CANDIDATE:REPEAT",
+    )
+    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--full", action="store_true", help="shorten nothing")
+    parser.add_argument("--json", action="store_true", help="record and transcript as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print an attempt; exit status 0."""
+    index = read(options.results)
+    record = index.record(find(index, options.attempt))
+    entries, missing = transcript_of(record, index, Evidence(options.results))
+    if options.json:
+        print(json.dumps(as_json(record, entries), indent=2))
+        return 0
+    utf8 = "utf" in (sys.stdout.encoding or "").lower()
+    width = shutil.get_terminal_size().columns
+    lines = render_attempt(
+        record, entries, width=width, utf8=utf8, full=options.full, missing=missing
+    )
+    print("\n".join(lines))
+    return 0
+
+
+def find(index: Index, name: str) -> Entry:
+    """Return the attempt that a name means; of a cell, the newest.
+
+    A name is the beginning of an id, ``CASE:CANDIDATE:REPEAT`` (``PACK/`` before it where packs
+    share it), or a pytest node id. UsageProblem where it means none, or several.
+    """
+    bracket = re.search(r"\[(.+)\]\s*$", name)
+    pack = Path(name.partition("::")[0]).parent.name if bracket and "::" in name else ""
+    cell_id = bracket[1] if bracket else name
+    cells = {
+        entry.cell: entry
+        for entry in sorted(index.entries(), key=lambda one: (one.started, one.id))
+        if entry.cell.id == cell_id or f"{entry.pack}/{entry.cell.id}" == cell_id
+        if not pack or entry.pack == pack
+    }
+    if len(cells) == 1:
+        return next(iter(cells.values()))
+    if cells:
+        listed = ", ".join(sorted(f"{cell.pack}/{cell.id}" for cell in cells))
+        raise UsageProblem(f"{name} is a cell of several packs; name one: {listed}")
+    found = [entry for entry in index.entries() if entry.id.startswith(name)]
+    if len(found) == 1 and (len(name) >= SHORTEST_PREFIX or found[0].id == name):
+        return found[0]
+    if len(found) > 1:
+        listed = ", ".join(sorted(entry.id for entry in found)[:10])
+        raise UsageProblem(f"{name} begins {len(found)} attempts: {listed}")
+    raise UsageProblem(
+        f"no stored attempt is {name!r}; give the first {SHORTEST_PREFIX} or more characters of "
+        "an id, or a cell such as fix-bug:local-coder:1"
+    )
+
+
+def transcript_of(
+    record: AttemptRecord, index: Index, evidence: Evidence
+) -> tuple[list[dict[str, JsonValue]], str]:
+    """Return the transcript of an attempt, or of the one that it grades; and why it is missing."""
+    work = record
+    if record.grades:
+        graded = index.find(record.grades)
+        if graded is None:
+            return [], f"the attempt {record.grades} that this one grades is not stored here"
+        work = index.record(graded)
+    name = work.evidence.get("transcript")
+    if name is None:
+        return [], ""
+    try:
+        return read_transcript(evidence.get(name)), ""
+    except StoreProblem as problem:
+        return [], str(problem)
+
+
+def as_json(record: AttemptRecord, entries: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return record and transcript as plain data, keys masked; ``masked`` counts them."""
+    masking = Masking()
+    data: dict[str, JsonValue] = {
+        "record": masking.value(record.model_dump(mode="json", by_alias=True)),
+        "transcript": [masking.value(dict(entry)) for entry in entries],
+    }
+    return {**data, "masked": masking.count}
