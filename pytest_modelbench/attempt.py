@@ -6,7 +6,7 @@ import base64
 import secrets
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_modelbench.candidates.journal import Journal
@@ -30,6 +30,7 @@ from pytest_modelbench.worlds.harvest import Harvest, from_manifest
 LINE_BYTES = 4096
 """A harvest up to this size is kept in the record's line, a larger one as evidence beside it."""
 FAULT_CHARS = 2000
+UNGRADED = "the process ended between the candidate's work and its verdict"
 MANIFEST = "manifest"
 
 
@@ -63,18 +64,31 @@ class _Course:
     detail: str = ""
 
 
-def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord:
+def attempt(
+    task: Task,
+    services: Services,
+    evidence: Evidence,
+    on_work_kept: Callable[[AttemptRecord], None] = lambda record: None,
+) -> AttemptRecord:
     """Try a cell: let the candidate work (or take its stored harvest), observe, verify.
 
     What happens in the attempt is never raised: a fault, and any unknown exception, is a record.
-    StoreProblem when its evidence cannot be kept.
+    ``on_work_kept`` is given, between work and grading, the record that the attempt has if it never
+    gets further. StoreProblem when its evidence cannot be kept.
     """
     started, clock = utc_now(), time.monotonic()
     attempt_id = secrets.token_hex(8)
     course = _Course()
+
+    def record(ended: Mapping[str, object]) -> AttemptRecord:
+        return _record(task, attempt_id, started, time.monotonic() - clock, course, services, ended)
+
+    def work_is_kept() -> None:
+        on_work_kept(record(_faulted(Fault("interrupted", UNGRADED), Stage.GRADE)))
+
     ended: dict[str, object]
     try:
-        ended = _run(task, attempt_id, services, evidence, course)
+        ended = _run(task, attempt_id, services, evidence, course, work_is_kept)
     except StoreProblem:
         raise
     except Fault as fault:
@@ -82,10 +96,19 @@ def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord
     except Exception as error:
         text = "".join(traceback.format_exception(error))[-FAULT_CHARS:]
         ended = _faulted(Fault(f"unexpected-{type(error).__name__}", text), course.stage)
-    seconds = time.monotonic() - clock
+    return record(ended)
+
+
+def _record(
+    task: Task,
+    attempt_id: str,
+    started: str,
+    seconds: float,
+    course: _Course,
+    services: Services,
+    ended: Mapping[str, object],
+) -> AttemptRecord:
     journal = course.journal
-    if journal.transcript:
-        course.evidence["transcript"] = evidence.put(journal.transcript)
     return AttemptRecord.model_validate(
         {
             "id": attempt_id,
@@ -115,15 +138,26 @@ def attempt(task: Task, services: Services, evidence: Evidence) -> AttemptRecord
 
 
 def _run(
-    task: Task, attempt_id: str, services: Services, evidence: Evidence, course: _Course
+    task: Task,
+    attempt_id: str,
+    services: Services,
+    evidence: Evidence,
+    course: _Course,
+    work_is_kept: Callable[[], None],
 ) -> dict[str, object]:
     """Go the way of a cell; return how it ended, in a verdict."""
     protocol = protocol_named(task.case.protocol)
     if task.regrades is None:
-        harvested = protocol.work(
-            task.case, task.candidate, task.cell.repeat, attempt_id, services, course.journal
-        )
+        try:
+            harvested = protocol.work(
+                task.case, task.candidate, task.cell.repeat, attempt_id, services, course.journal
+            )
+        finally:
+            if course.journal.transcript:
+                course.evidence["transcript"] = evidence.put(course.journal.transcript)
         _keep(harvested, evidence, course)
+        course.end, course.detail = harvested.end, harvested.detail
+        work_is_kept()
     else:
         course.stage = Stage.GRADE
         harvested = stored_work(task.regrades, evidence)

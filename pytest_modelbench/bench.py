@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,10 @@ import pytest
 
 from pytest_modelbench.attempt import has_evidence
 from pytest_modelbench.candidates.registry import Registry
+from pytest_modelbench.draws import drawn_cases, read_draw
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_packs
+from pytest_modelbench.packs.sampling import Draw
 from pytest_modelbench.plan import Inputs, Plan, make_plan
 from pytest_modelbench.plugin import CASES_INI, MODELS_INI
 from pytest_modelbench.records import Candidate, Cell
@@ -22,6 +24,7 @@ from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import is_all, read
+from pytest_modelbench.store.unfinished import Unfinished
 from pytest_modelbench.today import built_in, identifier
 
 
@@ -42,6 +45,7 @@ class Bench:
     plan: Plan
     args: tuple[str, ...]
     partial: bool
+    draw: Draw
 
 
 def claim_bench(
@@ -58,6 +62,8 @@ def claim_bench(
     results = Path(bench.settings.results)
     lock = RunLock.take(results, run, started, say=say)
     try:
+        if (adopted := Unfinished(results).adopt()) > 0:
+            say(f"found the work of {adopted} attempts that were killed before their verdict")
         if not is_all(bench.index, results, [p.name for p in (*bench.packs, *bench.lent)]):
             bench = read_bench(config, run, started)
     except BaseException:
@@ -117,6 +123,16 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
     repeats = config.getoption("modelbench_repeats") or 0
     if not repeats and last_failed:
         repeats = max((e.repeat for e in index.entries() if index.is_faulted(e.cell)), default=1)
+    draw = read_draw(config)
+    drawn = drawn_cases(draw, every, index)
+    for pack in packs:
+        _require_drawn(pack, selected.cases.get(pack.folder, ()), draw, drawn)
+    baseline = config.getoption("modelbench_baseline")
+    if baseline and not last_failed and baseline not in [c.name for c in candidates]:
+        raise pytest.UsageError(
+            f"--modelbench-baseline {baseline}: it is not in this run, which tries "
+            f"{', '.join(c.name for c in candidates)}; add it to --models"
+        )
     settings = Settings(
         root=str(root),
         references=str(references),
@@ -136,6 +152,12 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         fail_unsolved=config.getoption("modelbench_fail_unsolved"),
         last_failed=last_failed,
         models_named=models_named,
+        interval=config.getoption("modelbench_interval"),
+        midp=config.getoption("modelbench_midp"),
+        baseline=baseline,
+        split=draw.split,
+        draw=draw.in_words(),
+        drawn=drawn,
     )
     plan = make_plan(plan_inputs(settings, every, candidates, index))
     narrowed = config.getoption("keyword") or config.getoption("markexpr") or last_failed
@@ -149,6 +171,7 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         plan=plan,
         args=(*selected.args, *(str(pack.folder) for pack in lent)),
         partial=bool(narrowed or selected.partial),
+        draw=draw,
     )
 
 
@@ -159,6 +182,19 @@ def _require_case(pack: Pack, case_id: str) -> None:
         raise pytest.UsageError(
             f"{pack.manifest}: no case {case_id!r}; the pack has {', '.join(ids)}"
         )
+
+
+def _require_drawn(
+    pack: Pack, named: Iterable[str], draw: Draw, drawn: Sequence[tuple[str, tuple[str, ...]]]
+) -> None:
+    """Raise UsageError for a case that is named and that the draw leaves out."""
+    ids = dict(drawn).get(str(pack.folder))
+    for case_id in named:
+        if ids is not None and case_id not in ids:
+            raise pytest.UsageError(
+                f"{pack.name}: the case {case_id!r} is named and not among the "
+                f"{len(ids)} that are drawn ({draw.in_words()})"
+            )
 
 
 def _candidates(
@@ -217,9 +253,14 @@ def plan_inputs(
 
 
 def selected_cases(settings: Settings, pack: Pack) -> tuple[Case, ...]:
-    """Return the cases of a pack that the command line leaves."""
+    """Return the cases of a pack that the command line, a split and a sample leave."""
     ids = settings.cases_of(pack.folder)
-    return tuple(case for case in pack.cases if not ids or case.id in ids)
+    drawn = dict(settings.drawn).get(str(pack.folder))
+    return tuple(
+        case
+        for case in pack.cases
+        if (not ids or case.id in ids) and (drawn is None or case.id in drawn)
+    )
 
 
 def node_path(root: Path, path: Path) -> str:

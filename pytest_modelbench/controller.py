@@ -22,8 +22,11 @@ from pytest_modelbench.bench import Bench, claim_bench, measures, node_id, node_
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
+from pytest_modelbench.draws import recorded
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.process import GatewayProcess
+from pytest_modelbench.gateway.process import sweep as sweep_gateways
+from pytest_modelbench.gating import Gating, read_gating
 from pytest_modelbench.heartbeat import Heartbeat, NothingFaulted, header, plan_lines, step_of
 from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import Cell, Outcome
@@ -32,7 +35,7 @@ from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
-from pytest_modelbench.summary import report_lines, scorecards
+from pytest_modelbench.summary import Summary
 from pytest_modelbench.usertests import cell_in, is_own, key_of
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
 from pytest_modelbench.worlds.environment import environment, is_built
@@ -46,9 +49,13 @@ def take_charge(config: pytest.Config) -> None:
     """Read everything, plan, and register what this run needs; UsageError for bad input."""
     _refuse_what_cannot_work(config)
     run, started = new_run_id(), utc_now()
+    lock: RunLock | None = None
     try:
         bench, lock = claim_bench(config, run, started, say=partial(_say, config))
+        gating = read_gating(config, bench) if bench is not None else Gating()
     except (UsageProblem, StoreProblem) as problem:
+        if lock is not None:
+            lock.release()
         raise pytest.UsageError(str(problem)) from problem
     if bench is None:
         if config.getoption("lf", False):
@@ -56,7 +63,7 @@ def take_charge(config: pytest.Config) -> None:
         return
     config.args[:] = bench.args
     config.stash[plan_key] = bench.plan
-    controller = Controller(config, bench, lock)
+    controller = Controller(config, bench, lock, gating)
     remember_faulted(config, controller.folders, controller.faulted)
     config.stash[folders_key] = controller.folders
     config.stash[lent_key] = frozenset(bench.settings.lent)
@@ -81,9 +88,13 @@ def _refuse_what_cannot_work(config: pytest.Config) -> None:
 class Controller:
     """One run, as its controlling process sees it."""
 
-    def __init__(self, config: pytest.Config, bench: Bench, lock: RunLock | None) -> None:
+    def __init__(
+        self, config: pytest.Config, bench: Bench, lock: RunLock | None, gating: Gating
+    ) -> None:
         self.config = config
         self.bench = bench
+        self.gating = gating
+        self.summary: Summary | None = None
         self.settings = bench.settings
         self.folder = runs_root() / self.settings.run
         self._open = ExitStack()
@@ -134,6 +145,7 @@ class Controller:
             raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
         self._catch_sigterm()
+        sweep_gateways()
         for line in [line for root in runs_roots() for line in sweep(root)]:
             self._say(f"left by an earlier run: {line}")
         self._open.enter_context(open_run(runs_root(), self.settings.run))
@@ -180,6 +192,8 @@ class Controller:
             ),
             candidates={c.name: facts(c) for c in self.bench.candidates},
             versions=versions(),
+            draw=recorded(self.bench.draw),
+            gates=self.gating.texts,
             fresh=tuple(p.cell for p in plan.grid) if self.settings.fresh else (),
         )
 
@@ -453,15 +467,38 @@ class Controller:
         broken = self.without_verdict or any(map(self.board.refusal, self._selected))
         if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._measuring:
+            self._conclude(session)
+
+    def _conclude(self, session: pytest.Session) -> None:
+        """Count, judge the gates, and keep what is about to be shown; pytest's own status wins."""
+        status: int
+        try:
+            self.summary = Summary.of(
+                self.bench, self.gating, self.board.uncertified, self.without_verdict
+            )
+            status = self.summary.gate_status
+            self.summary.keep(self.config)
+        except (StoreProblem, OSError) as problem:
+            self._say(f"the report is not complete: {problem}")
+            status = pytest.ExitCode.TESTS_FAILED
+        if session.exitstatus == pytest.ExitCode.OK and status:
+            session.exitstatus = status
+        if self.summary is None:
+            return
+        for plugin in self.config.pluginmanager.get_plugins():
+            # What record_testsuite_property calls, which is for fixtures only.
+            if (add := getattr(plugin, "add_global_property", None)) is not None:
+                for name, value in self.summary.properties():
+                    add(name, value)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # Any: pytest's is private
         """Print the report, built from the store alone."""
-        if not self._measuring:
+        if self.summary is None:
             return
-        cards = scorecards(self.bench, self.board.uncertified, self.without_verdict)
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         width = terminalreporter._tw.fullwidth
-        for line in report_lines(cards, width, utf8="utf" in encoding.lower()):
+        for line in self.summary.lines(width, utf8="utf" in encoding.lower()):
             terminalreporter.write_line(line)
 
 

@@ -183,6 +183,7 @@ class Worker:
             self.orders.folders,
             {candidate.name: candidate for candidate in self.orders.candidates},
             self.orders.gateway,
+            self.orders.run_info,
         )
 
     # -- the life of a worker --------------------------------------------------------------------
@@ -281,17 +282,21 @@ class Worker:
         number = self._tries.next(cell)
         record = self._workplace.attempt(planned, number)
         if record.outcome is not Outcome.FAULT:
-            self._writer.append(record)
+            self._store(record)
             return record
         if os.getppid() == 1 or not _alive(self.orders.controller):
             return record  # the run was killed: this says nothing about the candidate
         if record.fault is not None and record.fault.kind == "candidate-stopped":
             self._refuse(f"{cell.candidate} was stopped: {record.fault.text}")
-        self._writer.append(record)
+        self._store(record)
         permanent = record.fault is not None and record.fault.permanent
         if number <= self.settings.fault_retries and not permanent:
             raise Again
         return record
+
+    def _store(self, record: AttemptRecord) -> None:
+        self._writer.append(record)
+        self._workplace.stored(record)
 
     def _refuse(self, why: str) -> NoReturn:
         """Skip the item: its cell does not start, or has no verdict that counts."""
@@ -326,7 +331,7 @@ class Worker:
             item.stash[again_key] = True
         elif isinstance(error, FaultRaised):
             report.longrepr = str(error)
-            outcomes.attach(report, outcomes.facts_of(error.record))
+            outcomes.attach(report, outcomes.facts_of(error.record), item)
         elif isinstance(error, StoreProblem):
             report.longrepr = str(error)
             if error is self._unstored:
@@ -336,7 +341,7 @@ class Worker:
         elif is_own(item):
             self._judge_own(item, report, call)
         elif call.when == "call" and (error is None or isinstance(error, Unsolved)):
-            self._judge(report, cell, item.stash[attempt_key])
+            self._judge(item, report, cell)
         return report
 
     # First, so that no plugin runs a test whose outcome is known.
@@ -403,10 +408,18 @@ class Worker:
             outcomes.check_facts(
                 record, passed=found.passed, reason=found.reason, replayed=replayed
             ),
+            item,
         )
 
-    def _judge(self, report: pytest.TestReport, cell: Cell, record: AttemptRecord) -> None:
+    def _judge(self, item: pytest.Item, report: pytest.TestReport, cell: Cell) -> None:
         """Say what a verdict is to this run: a result, a certificate's part, or a failure."""
+        record = item.stash.get(attempt_key, None)
+        if record is None:
+            report.outcome, report.longrepr = (
+                "failed",
+                "the fixture modelbench_attempt was replaced",
+            )
+            return
         certifies = cell in self._certifying
         found = outcomes.facts_of(record, certifies=certifies)
         wrong = outcomes.wrong_for_certificate(cell, found, self.orders.plan.damaged.get(cell))
@@ -417,7 +430,7 @@ class Worker:
         elif report.failed:
             lost = ", ".join(found["lost"])
             report.longrepr = f"unsolved ({found['reason']})" + (f": {lost}" if lost else "")
-        outcomes.attach(report, found)
+        outcomes.attach(report, found, item)
 
 
 def _first_line(error: BaseException | None) -> str:

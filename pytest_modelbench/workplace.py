@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pytest_modelbench.attempt import Task, attempt, has_evidence, stored_harvest
@@ -24,6 +24,8 @@ from pytest_modelbench.settings import Settings
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Kind
 from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.unfinished import Unfinished
+from pytest_modelbench.store.writer import RunInfo
 from pytest_modelbench.today import built_in
 from pytest_modelbench.worlds.environment import cache_folder, environment
 from pytest_modelbench.worlds.harvest import Harvest
@@ -40,17 +42,18 @@ class Workplace:
         folders: Mapping[str, str],
         candidates: Mapping[str, Candidate],
         gateway: Address | None,
+        run: RunInfo,
     ) -> None:
         self._settings = settings
         self._folders = {name: Path(folder) for folder, name in folders.items()}
         self._candidates = candidates
         self._gateway = gateway
+        self._run = run
         self._packs: dict[str, Pack] = {}
         self._open = ExitStack()
         self._evidence = Evidence(Path(settings.results))
-        self._engine: Engine = InlineEngine(
-            lambda task: attempt(task, self._services, self._evidence)
-        )
+        self._unfinished = Unfinished(Path(settings.results))
+        self._engine: Engine = InlineEngine(self._attempt)
 
     @cached_property
     def _services(self) -> Services:
@@ -137,6 +140,15 @@ class Workplace:
                 remedy="bring back the results file that held it",
             )
         return index.record(entry)
+
+    def _attempt(self, task: Task) -> AttemptRecord:
+        paid = task.candidate.calls_model and task.regrades is None
+        kept = partial(self._unfinished.keep, run=self._run) if paid else lambda record: None
+        return attempt(task, self._services, self._evidence, kept)
+
+    def stored(self, record: AttemptRecord) -> None:
+        """Note that a record is stored; called by the worker that stored it."""
+        self._unfinished.drop(record.id)
 
     def close(self) -> None:
         """End what was started."""

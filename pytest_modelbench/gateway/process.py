@@ -209,8 +209,9 @@ class GatewayProcess:
             raise Fault("gateway", self.failure)
 
 
-def sweep(root: Path) -> list[Path]:
+def sweep(root: Path | None = None) -> list[Path]:
     """Remove the folders of gateways whose controller is gone; return those removed."""
+    root = root or _root()
     removed: list[Path] = []
     for folder in root.glob(f"{PREFIX}*"):
         try:
