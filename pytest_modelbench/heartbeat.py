@@ -32,6 +32,8 @@ def header(bench: Bench) -> list[str]:
             f"modelbench: {pack.name}: {cases} cases x {candidates} candidates x "
             f"{bench.settings.repeats} repeats = {len(grid)} cells; {_todo(grid, certifying)}"
         )
+        if bench.settings.draw:
+            lines.append(f"modelbench: {pack.name}: {bench.settings.draw}")
     if not bench.plan.grid and bench.settings.last_failed:
         return NothingFaulted().pytest_report_header()
     return lines

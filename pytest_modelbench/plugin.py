@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def _natural(text: str) -> int:
     if number < 0:
         raise ValueError("must be 0 or more")
     return number
+
+
+def _report(text: str) -> str:
+    if not text.endswith((".md", ".json")):
+        raise argparse.ArgumentTypeError(f"{text}: the name must end in .md or .json")
+    return text
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -105,8 +112,82 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="report a verdict that is not a pass as a failure",
     )
+    _add_cases(group)
+    _add_report(group)
     parser.addini(MODELS_INI, "candidates that a run without --models tries", type="args")
     parser.addini(CASES_INI, "folders that hold packs (default: cases)", type="args")
+
+
+def _add_cases(group: pytest.OptionGroup) -> None:
+    """Declare which cases of the packs make up the grid."""
+    group.addoption(
+        "--modelbench-split",
+        choices=["dev", "eval"],
+        default=None,
+        help="a fixed third of all cases (dev) to tune on, or the others (eval) to measure on",
+    )
+    group.addoption(
+        "--modelbench-sample",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="try N cases of each pack; a larger sample of the same seed contains the smaller one",
+    )
+    group.addoption(
+        "--modelbench-sample-seed",
+        type=_natural,
+        default=None,
+        metavar="S",
+        help="which sample it is (default: 0)",
+    )
+    group.addoption(
+        "--modelbench-sample-per",
+        default=None,
+        metavar="TAG",
+        help="draw N cases of each value of a tag (TAG:VALUE or TAG=VALUE)",
+    )
+    group.addoption(
+        "--modelbench-exclude-seen",
+        action="store_true",
+        help="leave out cases that stored runs have tried, and those of their groups",
+    )
+
+
+def _add_report(group: pytest.OptionGroup) -> None:
+    """Declare what is made of the results, and what they are held to."""
+    group.addoption(
+        "--modelbench-report",
+        type=_report,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write the report to FILE.md or FILE.json as well",
+    )
+    group.addoption(
+        "--modelbench-baseline",
+        default="",
+        metavar="NAME",
+        help="compare each candidate with this one, instead of all pairs",
+    )
+    group.addoption(
+        "--modelbench-interval",
+        choices=["wilson", "jeffreys"],
+        default="wilson",
+        help="the interval of a pass rate at one repeat (default: wilson)",
+    )
+    group.addoption(
+        "--modelbench-midp",
+        action="store_true",
+        help="decide pairs by the mid-p at one repeat: more power, no guarantee of the level",
+    )
+    group.addoption(
+        "--modelbench-gate",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="hold the run to a rule, such as floor:NAME:0.6, not-worse-by:5:NAME:baseline=OTHER, "
+        "or one named in pyproject.toml; exit 10 fail, 11 inconclusive, 12 incomplete",
+    )
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

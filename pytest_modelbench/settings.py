@@ -43,6 +43,13 @@ class Settings:
     last_failed: bool = False
     models_named: bool = True
     interval: str = "wilson"
+    midp: bool = False
+    baseline: str = ""
+    split: str = ""
+    draw: str = ""
+    """How cases were chosen, in words."""
+    drawn: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """A pack's folder and the case ids that a split or a sample leaves; none: all of them."""
 
     def to_json(self) -> str:
         """Return the form that travels to workers."""
@@ -55,7 +62,8 @@ class Settings:
         data["models"] = tuple(data["models"])
         data["packs"] = tuple(data["packs"])
         data["lent"] = tuple(data["lent"])
-        data["selected"] = tuple((folder, tuple(ids)) for folder, ids in data["selected"])
+        for name in ("selected", "drawn"):
+            data[name] = tuple((folder, tuple(ids)) for folder, ids in data[name])
         return cls(**data)
 
     def cases_of(self, pack_folder: Path) -> tuple[str, ...]:

@@ -1,55 +1,238 @@
-"""The report at a run's end, built from the store alone."""
+"""The report at a run's end, built from the store alone: scorecards, look, gates, files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from pytest_modelbench.bench import Bench, selected_cases
-from pytest_modelbench.records import Cell, Identity
+from pytest_modelbench.gating import Gating
+from pytest_modelbench.packs.model import Pack
+from pytest_modelbench.records import BUILT_IN, Cell, Identity
+from pytest_modelbench.report.data import as_data
+from pytest_modelbench.report.decisions import (
+    Shown,
+    gate_data,
+    gate_lines,
+    markdown_gates,
+    markdown_remarks,
+    reading_data,
+    remark_lines,
+)
+from pytest_modelbench.report.gates import Judged, exit_status
 from pytest_modelbench.report.grid import Grid, Options
+from pytest_modelbench.report.markdown import markdown
+from pytest_modelbench.report.sameness import same_work
 from pytest_modelbench.report.scorecard import Scorecard, scorecard
 from pytest_modelbench.report.terminal import render
+from pytest_modelbench.settings import utc_now
+from pytest_modelbench.store.index import Index, Kind, Standing
+from pytest_modelbench.store.looks import Looks, Showing, append_look
 from pytest_modelbench.store.reader import read
 
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
-def scorecards(
-    bench: Bench, uncertified: Mapping[str, str], not_run: Mapping[Cell, str]
-) -> list[Scorecard]:
-    """Count this run's grid, pack by pack; stored results of today's identity count with it.
 
-    ``uncertified`` is by ``pack/case``.
-    """
-    settings = bench.settings
-    packs = [pack for pack in bench.packs if selected_cases(settings, pack)]
-    index = read(
-        Path(settings.results),
-        packs=[pack.name for pack in packs],
-        candidates=settings.models,
-        details=True,
-    )
-    today = {(p.cell.pack, p.cell.case, p.cell.candidate): p.identity for p in bench.plan.grid}
-    cards = []
-    for pack in packs:
-        cases = tuple(case.id for case in selected_cases(settings, pack))
-        options = Options(
-            interval=settings.interval,
-            uncertified={
-                case: uncertified[f"{pack.name}/{case}"]
-                for case in cases
-                if f"{pack.name}/{case}" in uncertified
-            },
-            not_run={cell: why for cell, why in not_run.items() if cell.pack == pack.name},
+@dataclass(frozen=True)
+class Summary:
+    """What a run came to, pack by pack. Stored results of today's identity count with its own."""
+
+    bench: Bench
+    cards: tuple[Scorecard, ...]
+    shown: tuple[Shown, ...]
+    showings: tuple[Showing, ...]
+    judged: tuple[Judged, ...]
+    damages: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        bench: Bench,
+        gating: Gating,
+        uncertified: Mapping[str, str],
+        not_run: Mapping[Cell, str],
+    ) -> Summary:
+        """Count this run's grid. ``uncertified`` is by ``pack/case``."""
+        settings = bench.settings
+        packs = [pack for pack in bench.packs if selected_cases(settings, pack)]
+        results = Path(settings.results)
+        index = read(
+            results, packs=[p.name for p in packs], candidates=settings.models, details=True
         )
-        grid = Grid(pack.name, cases, settings.models, settings.repeats)
+        looks = Looks.read(results)
+        found = [_counted(bench, pack, index, looks, uncertified, not_run) for pack in packs]
+        cards = tuple(card for card, _, _ in found)
+        return cls(
+            bench,
+            cards,
+            shown=tuple(shown for _, shown, _ in found),
+            showings=tuple(showing for _, _, showing in found),
+            judged=gating.judged(bench, cards),
+            damages=looks.damages,
+        )
 
-        def identify(case: str, candidate: str, pack_name: str = pack.name) -> Identity | None:
-            return today.get((pack_name, case, candidate))
+    @property
+    def gate_status(self) -> int:
+        """Return the exit status that the gates ask for; 0 where all pass or none was judged."""
+        return exit_status(self.judged)
 
-        cards.append(scorecard(index, grid, identify, options))
-    return cards
+    def lines(self, width: int, *, utf8: bool) -> list[str]:
+        """Return the report as lines that fit a terminal."""
+        lines = []
+        for card, shown in zip(self.cards, self.shown, strict=True):
+            lines += ["", *render(card, width, utf8), *remark_lines(card, shown, width, utf8=utf8)]
+        return [*lines, *gate_lines(self.judged, width, utf8=utf8), *self.damages]
+
+    def keep(self, config: pytest.Config) -> None:
+        """Store the look and write the files that were asked for.
+
+        Raises:
+            StoreProblem: the look was not stored.
+            OSError: a file was not written.
+        """
+        files: list[str] = config.getoption("modelbench_report")
+        if files or self.judged or not config.getoption("no_summary", False):
+            for shown, showing in zip(self.shown, self.showings, strict=True):
+                if shown.reading is not None:
+                    settings = self.bench.settings
+                    append_look(
+                        Path(settings.results), settings.run, utc_now(), showing, shown.reading
+                    )
+        for name in files:
+            path = config.invocation_params.dir / name
+            form = self.markdown if path.suffix == ".md" else self.json
+            aside = path.with_name(f"{path.name}.new")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_text(form(), encoding="utf-8")
+            aside.replace(path)
+        if step := os.environ.get(STEP_SUMMARY):
+            with Path(step).open("a", encoding="utf-8") as file:
+                file.write(self.markdown())
+
+    def markdown(self) -> str:
+        """Return the report as Markdown."""
+        parts = [
+            "\n".join(filter(None, (markdown(card), markdown_remarks(card, shown))))
+            for card, shown in zip(self.cards, self.shown, strict=True)
+        ]
+        return "\n".join(filter(None, (*parts, markdown_gates(self.judged))))
+
+    def json(self) -> str:
+        """Return the report as JSON: unrounded numbers, with the method that gave each."""
+        settings = self.bench.settings
+        data = {
+            "schema": 1,
+            "run": settings.run,
+            "started": settings.started,
+            "note": settings.note,
+            "partial": self.bench.partial,
+            "cards": [
+                as_data(card) | {"note": settings.note} | reading_data(shown)
+                for card, shown in zip(self.cards, self.shown, strict=True)
+            ],
+            "gates": [gate_data(one) for one in self.judged],
+            "gate_status": self.gate_status,
+        }
+        return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+    def properties(self) -> Iterator[tuple[str, str]]:
+        """Yield names and values for the JUnit file's test suite."""
+        for card, shown in zip(self.cards, self.shown, strict=True):
+            pack = card.grid.pack
+            yield f"modelbench.status.{pack}", _status(card, shown)
+            if shown.reading is not None and card.verdicts:
+                yield f"modelbench.look.{pack}", str(shown.reading.number)
+        for one in self.judged:
+            pack = f".{one.pack}" if one.pack else ""
+            yield f"modelbench.gate{pack}.{one.rule.name}", one.line
 
 
-def report_lines(cards: list[Scorecard], width: int, *, utf8: bool) -> list[str]:
-    """Return the report of some packs as lines that fit a terminal."""
-    return [line for card in cards for line in ("", *render(card, width, utf8))]
+def _status(card: Scorecard, shown: Shown) -> str:
+    if shown.reading is None:
+        return "partial"
+    return "scorecard" if card.complete else "interim"
+
+
+def _counted(
+    bench: Bench,
+    pack: Pack,
+    index: Index,
+    looks: Looks,
+    uncertified: Mapping[str, str],
+    not_run: Mapping[Cell, str],
+) -> tuple[Scorecard, Shown, Showing]:
+    """Count one pack; what was shown of it before says at which level pairs are decided."""
+    settings = bench.settings
+    cases = tuple(case.id for case in selected_cases(settings, pack))
+    excluded = {
+        case: uncertified[f"{pack.name}/{case}"]
+        for case in cases
+        if f"{pack.name}/{case}" in uncertified
+    }
+    today = {
+        (p.cell.case, p.cell.candidate): p.identity
+        for p in bench.plan.grid
+        if p.cell.pack == pack.name
+    }
+    measured = tuple(name for name in settings.models if name not in BUILT_IN)
+    grid = Grid(pack.name, cases, settings.models, settings.repeats)
+    standings = _standings(index, grid, measured, set(excluded), today)
+    showing = Showing(
+        pack.name,
+        cases,
+        measured,
+        settings.repeats,
+        cells=(len(cases) - len(excluded)) * len(measured) * settings.repeats,
+        verdicts={
+            standing.entry.id: cell.candidate
+            for cell, standing in standings.items()
+            if standing.kind is Kind.VERDICT and standing.entry is not None
+        },
+        split=settings.split,
+    )
+    reading = None if bench.partial or not measured else looks.reading(showing)
+    options = Options(
+        interval=settings.interval,
+        baseline=settings.baseline or None,
+        uncertified=excluded,
+        not_run={cell: why for cell, why in not_run.items() if cell.pack == pack.name},
+        looks=reading.number if reading is not None else 1,
+        resized=reading is not None and reading.resized,
+        midp=settings.midp,
+        compare=not bench.partial,
+    )
+
+    def identify(case: str, candidate: str) -> Identity | None:
+        return today.get((case, candidate))
+
+    card = scorecard(index, grid, identify, options)
+    alike = {}
+    if settings.repeats > 1:
+        attempts = (
+            (cell, index.record(standing.attempt))
+            for cell, standing in standings.items()
+            if standing.kind is Kind.VERDICT and standing.attempt is not None
+        )
+        alike = dict(same_work(attempts, settings.repeats))
+    return card, Shown(reading, settings.draw, alike), showing
+
+
+def _standings(
+    index: Index,
+    grid: Grid,
+    measured: tuple[str, ...],
+    excluded: set[str],
+    today: Mapping[tuple[str, str], Identity],
+) -> dict[Cell, Standing]:
+    return {
+        cell: index.standing(cell, identity)
+        for (case, candidate), identity in today.items()
+        if candidate in measured and case not in excluded
+        for repeat in range(1, grid.repeats + 1)
+        for cell in [Cell(grid.pack, case, candidate, repeat)]
+    }

@@ -39,6 +39,10 @@ class RunInfo(Record):
         default_factory=dict, description="by name, as ``facts`` gives them"
     )
     versions: dict[str, str] = Field(default_factory=dict)
+    draw: dict[str, JsonValue] = Field(
+        default_factory=dict, description="how the cases of the grid were chosen; empty: all"
+    )
+    gates: tuple[str, ...] = Field(default=(), description="rules that were declared beforehand")
     fresh: tuple[Cell, ...] = Field(
         default=(), description="cells whose new series, named like the run, begins here"
     )
@@ -65,6 +69,10 @@ class RunInfo(Record):
             "facts": self.candidates.get(candidate, {}),
             "versions": self.versions,
         }
+        if self.draw:
+            line["draw"] = self.draw
+        if self.gates:
+            line["gates"] = list(self.gates)
         if fresh:
             line["fresh"] = fresh
         return json.dumps(line, separators=(",", ":"))
