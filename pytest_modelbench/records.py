@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 SCHEMA = 1
 """Version of a results line. A reader refuses a version it does not know, by name."""
@@ -76,6 +78,32 @@ class Role(StrEnum):
     CANDIDATE = "candidate"
     DRIVER = "driver"
     JUDGE = "judge"
+
+
+SEAL = "digest"
+"""The last field of a line: the digest of all before it."""
+
+
+def sealed(data: Mapping[str, JsonValue]) -> str:
+    """Return the JSON line of some data, with its seal at the end.
+
+    A seal finds a line that was edited by hand, or harmed. It is no signature: who forges a line
+    can make its seal, too.
+    """
+    text = json.dumps(data, separators=(",", ":"))
+    return f'{text[:-1]},"{SEAL}":"{_digest(text)}"}}'
+
+
+def seal_holds(data: Mapping[str, JsonValue]) -> bool | None:
+    """Tell whether a line, as parsed, is what its seal says; None for one without a seal."""
+    if SEAL not in data:
+        return None
+    rest = {name: value for name, value in data.items() if name != SEAL}
+    return data[SEAL] == _digest(json.dumps(rest, separators=(",", ":")))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class Record(BaseModel):
@@ -177,7 +205,18 @@ class Usage(Record):
     )
 
 
-class AttemptRecord(Record):
+class Line(Record):
+    """Base of the records that are lines of a results file; what a line says ends in its seal."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_seal(cls, data: object) -> object:
+        if isinstance(data, dict) and SEAL in data:
+            return {name: value for name, value in data.items() if name != SEAL}
+        return data
+
+
+class AttemptRecord(Line):
     """One line of a results file: one try of one cell, or a regrade of a stored harvest."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -230,17 +269,13 @@ class AttemptRecord(Record):
     def to_line(self) -> str:
         """Return the JSON line, newline excluded; fields at their default are left out.
 
-        ASCII only, so that half a surrogate pair survives (FR20).
+        ASCII only, so that half a surrogate pair survives (FR20). Ends in a digest of the rest.
         """
-        import json
-
         data = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        return json.dumps(
-            {"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":")
-        )
+        return sealed({"schema": self.schema_version, "kind": self.kind} | data)
 
 
-class CheckRecord(Record):
+class CheckRecord(Line):
     """One line of a results file: what a user's own test found of one attempt.
 
     ``name`` is the test's node id without its cell, ``source`` the digest of its source: a changed
@@ -272,12 +307,8 @@ class CheckRecord(Record):
 
     def to_line(self) -> str:
         """Return the JSON line, newline excluded; fields at their default are left out."""
-        import json
-
         data = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        return json.dumps(
-            {"schema": self.schema_version, "kind": self.kind} | data, separators=(",", ":")
-        )
+        return sealed({"schema": self.schema_version, "kind": self.kind} | data)
 
 
 class Server(Record):
