@@ -1,0 +1,1 @@
+"""The Berkeley Function Calling Leaderboard, single turn. Import from the modules."""
