@@ -62,17 +62,23 @@ def check_facts(record: AttemptRecord, *, passed: bool, reason: str, replayed: b
     }
 
 
-def attach(report: pytest.TestReport, facts: Facts) -> None:
-    """Put facts on a report, for the controller, and as properties, for JUnit."""
+def attach(report: pytest.TestReport, facts: Facts, item: pytest.Item | None = None) -> None:
+    """Put facts on a report, for the controller, and as properties, for JUnit.
+
+    JUnit takes the properties of an item's last report, which is made of the item's own.
+    """
     report.modelbench = facts  # type: ignore[attr-defined]  # reports carry plugins' attributes
-    report.user_properties += [
+    properties: list[tuple[str, object]] = [
         ("modelbench_outcome", facts["outcome"]),
         ("modelbench_attempt", facts["attempt"]),
     ]
     if facts["reason"]:
-        report.user_properties.append(("modelbench_reason", facts["reason"]))
+        properties.append(("modelbench_reason", facts["reason"]))
     if facts["lost"]:
-        report.user_properties.append(("modelbench_lost", " ".join(facts["lost"])))
+        properties.append(("modelbench_lost", " ".join(facts["lost"])))
+    report.user_properties += properties
+    if item is not None:
+        item.user_properties += properties
 
 
 def facts(report: object) -> Facts | None:

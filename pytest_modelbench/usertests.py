@@ -64,8 +64,9 @@ def explain_no_cell(request: pytest.FixtureRequest) -> NoReturn:
     """Skip or fail a function that reached our fixtures without a cell; never returns."""
     mark = request.node.get_closest_marker(MARK)
     if mark is None:
+        path, line, _ = request.node.location
         pytest.fail(
-            f"{request.node.name} asks for the fixture {FIXTURE} or one built on it, and names no "
+            f"{path}:{(line or 0) + 1}: {request.node.name} asks for the fixture {FIXTURE} or one built on it, and names no "
             f"pack whose cells it tries: mark it {EXAMPLE}",
             pytrace=False,
         )
