@@ -9,8 +9,10 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pytest_modelbench.candidates.flags import find_flags
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.errors import Fault, StoreProblem
+from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.protocols.protocol import Harvested, Services, protocol_named
 from pytest_modelbench.records import (
@@ -18,6 +20,7 @@ from pytest_modelbench.records import (
     Candidate,
     Cell,
     FaultRecord,
+    Flag,
     Identity,
     Outcome,
     Stage,
@@ -60,6 +63,7 @@ class _Course:
     stage: Stage = Stage.WORK
     evidence: dict[str, str] = field(default_factory=dict)
     harvest: dict[str, str] | None = None
+    flags: tuple[Flag, ...] = ()
     end: str = ""
     detail: str = ""
 
@@ -124,6 +128,7 @@ def _record(
             "working": round(max(0.0, seconds - journal.held), 3),
             "usage": journal.usage,
             "counts": dict(journal.counts),
+            "flags": course.flags,
             "box": services.box.level,
             "served_model": journal.served_model,
             "scripted": task.candidate.agent == "scripted",
@@ -155,6 +160,8 @@ def _run(
         finally:
             if course.journal.transcript:
                 course.evidence["transcript"] = evidence.put(course.journal.transcript)
+                course.flags, counted = find_flags(read_transcript(course.journal.transcript))
+                course.journal.counts.update(counted)
         _keep(harvested, evidence, course)
         course.end, course.detail = harvested.end, harvested.detail
         work_is_kept()

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -179,6 +179,14 @@ class FaultRecord(Record):
     permanent: bool = False
 
 
+class Flag(Record):
+    """A call that a person should look at: kind, the turn it was made in, its words, shortened."""
+
+    kind: str
+    step: int = 0
+    line: str = ""
+
+
 class Usage(Record):
     """What one role of one attempt used, summed over its calls. None: unknown, which is never 0.
 
@@ -200,6 +208,11 @@ class Usage(Record):
     waits: int = 0
     wait_seconds: float = 0.0
     price: str = Field(default="", description="where the list price comes from")
+    derived_usd: float | None = Field(
+        default=None,
+        description="on one's own server: its usd_per_hour over the output tokens a second that "
+        "it was measured at; an estimate, apart from list and billed",
+    )
     reported_usd: float | None = Field(
         default=None, description="what an agent program says it cost: shown, and never counted"
     )
@@ -242,6 +255,7 @@ class AttemptRecord(Line):
         description="turns, prose_turns, invented_tools, unreadable_arguments, "
         "failed_commands, context_trims, …",
     )
+    flags: tuple[Flag, ...] = Field(default=(), description="the first ones; ``counts`` has all")
     end: str = Field(default="", description="how the work ended; '' in the ordinary way")
     detail: str = Field(default="", description="more of the end, in words for a reader")
     box: str = Field(default="", description="isolation level really used")
@@ -311,14 +325,43 @@ class CheckRecord(Line):
         return sealed({"schema": self.schema_version, "kind": self.kind} | data)
 
 
+class UsageWindow(Record):
+    """What may be used of something within some hours: tokens, requests or usd."""
+
+    hours: float = Field(gt=0)
+    tokens: int | None = Field(default=None, gt=0, description="input and output together")
+    requests: int | None = Field(default=None, gt=0)
+    usd: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> UsageWindow:
+        if self.tokens is None and self.requests is None and self.usd is None:
+            raise ValueError("a window needs tokens, requests or usd")
+        return self
+
+
+Windows = Annotated[tuple[UsageWindow, ...], Field(strict=False)]
+"""Windows as a file declares them: a list there, which a strict tuple would refuse."""
+
+
 class Server(Record):
-    """``[servers.NAME]`` of modelbench.toml."""
+    """``[servers.NAME]`` of modelbench.toml.
+
+    ``start``, ``stop`` and ``ready`` are shell commands around the turn of each of its models.
+    ``turns`` false: its models are served side by side.
+    """
 
     name: str
     start: str = ""
     stop: str = ""
     ready: str = ""
+    ready_seconds: float = Field(default=600.0, gt=0)
+    turns: bool = True
     concurrency: int | None = Field(default=None, gt=0)
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+    windows: Windows = ()
+    usd_per_hour: float | None = Field(default=None, ge=0)
 
 
 class Candidate(Record):
@@ -330,6 +373,11 @@ class Candidate(Record):
     api_base: str = ""
     api_key_env: str = Field(default="", description="name of the variable that holds the key")
     server: str = ""
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+    windows: Windows = ()
+    budget_usd: float | None = Field(default=None, gt=0, description="of one run, all its attempts")
+    budget_tokens: int | None = Field(default=None, gt=0)
     params: dict[str, JsonValue] = Field(default_factory=dict, description="temperature, seed, …")
     tuning: dict[str, JsonValue] = Field(default_factory=dict, description="of the agent loop")
     limits: Limits = Limits()
