@@ -1,6 +1,6 @@
 """Values written as Java source text, read as BFCL reads them.
 
-The patterns are those of upstream (Apache-2.0): what they let pass, and what they miss, is the rule.
+The patterns are those of upstream (Apache-2.0): what they take and what they miss is the rule.
 Elements are split at every comma, within quotes too; text that is not of the declared form stays
 text.
 """

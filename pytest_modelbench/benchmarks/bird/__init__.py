@@ -1,0 +1,1 @@
+"""BIRD: questions to a database, answered in SQL. Import from the modules."""
