@@ -28,7 +28,8 @@ from pytest_modelbench.records import Candidate
 class Asked:
     """What a program asks for. ``working_left`` and ``wall_left``: seconds that its attempt has.
 
-    ``params`` are those of the request; the candidate's own go before them.
+    ``params`` are those of the request; the candidate's own go before them. ``wire`` names the API
+    that the request came by, ``by_program`` tells that it is not our own worker's.
     """
 
     messages: list[JsonValue]
@@ -37,6 +38,8 @@ class Asked:
     stream: bool = False
     working_left: float | None = None
     wall_left: float | None = None
+    wire: str = "chat"
+    by_program: bool = False
 
 
 class Calls:
@@ -93,6 +96,8 @@ class _OneCall:
     async def run(self) -> Reply:
         name = self._candidate.name
         rest: dict[str, JsonValue] = {"tools": self._asked.tools, "params": self._params}
+        if self._asked.by_program:
+            rest["wire"] = self._asked.wire
         self._calls._transcripts.request(self._account.token, self._step, self._messages, rest)
         reason = self._account.over()
         if reason:

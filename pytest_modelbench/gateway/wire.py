@@ -9,6 +9,9 @@ from pydantic import Field
 
 from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
 
+DOORS = "doors"
+"""Name of the socket, in the gateway's folder, on which boxes hand their listeners over."""
+
 
 class Patience(Record):
     """How long a call is tried before it is a fault: ``[gateway]`` of modelbench.toml.
