@@ -9,7 +9,7 @@ from pytest_modelbench.plan import Plan, judge_certificate
 from pytest_modelbench.records import Cell
 
 Result = tuple[bool | None, Sequence[str]]
-"""Passed (None: a fault), and the names of the checks that were lost."""
+"""Passed (None: a fault), and the names of the checks that were lost, or what the fault was."""
 
 
 class Certification:

@@ -327,7 +327,14 @@ class Controller:
             return True
         if session.config.pluginmanager.hasplugin("dsession") or self.config.option.collectonly:
             return None
+        options = self.config.option
+        if session.testsfailed and not options.continue_on_collection_errors:
+            return None  # pytest says how many errors there are, and runs nothing
         self._replay_all([item.nodeid for item in session.items])
+        if session.shouldfail:  # by -x or --maxfail
+            raise session.Failed(session.shouldfail)
+        # What is red among the stored would be taken for errors during collection.
+        options.continue_on_collection_errors = True
         session.items[:] = [
             item
             for item in session.items
@@ -416,7 +423,8 @@ class Controller:
             self.board.stopped.setdefault(cell.candidate, found["fault"])
             self.board.write()
         if found["outcome"] == Outcome.FAULT.value:
-            self._certify(cell, None)
+            text = found["fault_text"].strip().partition("\n")[0]
+            self._certify(cell, None, [f"{found['fault']}: {text}"])
         elif report.when == "call":
             self._certify(cell, found["outcome"] == Outcome.PASSED.value, found["lost"])
 

@@ -63,14 +63,14 @@ def _todo(grid: Collection[Planned], certifying: int) -> str:
 
 def plan_lines(bench: Bench, selected: Collection[Cell]) -> list[str]:
     """Return the plan of the selected cells, grouped by what happens and why; nothing is run."""
-    groups: dict[tuple[str, Action, str], list[Cell]] = defaultdict(list)
-    for planned in bench.plan:
-        if planned.cell in selected:
-            groups[planned.cell.pack, planned.action, planned.why].append(planned.cell)
-    lines = ["", "plan (nothing is run and no request is made)"]
+    groups: dict[tuple[str, Action, str, str], list[Cell]] = defaultdict(list)
     certifying = {p.cell for p in bench.plan.certifying}
-    for (pack, action, why), cells in groups.items():
-        role = " to certify with" if cells[0] in certifying else ""
+    for planned in (*bench.plan, *bench.plan.aside):
+        if planned.cell in selected:
+            role = " to certify with" if planned.cell in certifying else ""
+            groups[planned.cell.pack, planned.action, role, planned.why].append(planned.cell)
+    lines = ["", "plan (nothing is run and no request is made)"]
+    for (pack, action, role, why), cells in groups.items():
         lines.append(f"{pack}: {action} {len(cells)}{role}: {why}")
         lines += [f"    {cell.id}" for cell in cells]
     lines += _estimate(bench, selected)
@@ -90,7 +90,7 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
             dollars[entry.candidate].append(usd)
     todo = Counter(
         p.cell.candidate
-        for p in bench.plan.grid
+        for p in (*bench.plan.grid, *bench.plan.aside)
         if p.cell in selected and p.action is Action.RUN and not p.cell.certifies
     )
     lines = []

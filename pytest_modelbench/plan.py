@@ -233,13 +233,16 @@ def judge_certificate(
 ) -> Certificate:
     """Decide from the attempts of a certificate: (passed or None for a fault, checks lost) a cell.
 
+    Of a fault, the second part says what it was.
+
     The first reason found is given, reference before seed before variants.
     """
     order = {REFERENCE: 0, SEED: 1}
     for cell in sorted(outcomes, key=lambda c: (order.get(c.candidate, 2), c.candidate, c.repeat)):
         passed, lost = outcomes[cell]
         if passed is None:
-            return Certificate(False, f"its {_name(cell)} attempt ended in a fault")
+            why = "".join(f": {text}" for text in lost)
+            return Certificate(False, f"its {_name(cell)} attempt ended in a fault{why}")
         if cell.candidate == REFERENCE and not passed:
             detail = ", ".join(lost) or "no check passed"
             return Certificate(False, f"the reference fails: {detail}")
