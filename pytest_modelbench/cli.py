@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_modelbench import show
+from pytest_modelbench import comparison, log, power, show
 from pytest_modelbench.errors import ModelbenchError
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 
@@ -56,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.set_defaults(run=_new_pack)
 
     show.add_parser(commands)
+    comparison.add_parser(commands)
+    power.add_parser(commands)
+    log.add_parser(commands)
     return parser
 
 

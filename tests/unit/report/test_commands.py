@@ -1,0 +1,147 @@
+"""``modelbench compare``, ``power`` and ``log`` on results as runs store them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_modelbench.cli import main
+from pytest_modelbench.power import plan_lines
+from pytest_modelbench.stats import cost_ratio, power
+from pytest_modelbench.store.looks import LOOKS, Looks, Showing, append_look
+
+OUTCOMES = {
+    "a": {f"c{n:02}": letter for n, letter in enumerate("pppppppppppp" + "uu" + "pppppppp")},
+    "b": {f"c{n:02}": letter for n, letter in enumerate("uuuuuuuuuuuu" + "pp" + "pppppppp")},
+}
+
+
+@pytest.fixture
+def run(results: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run the command on the results of a test; returns (exit status, output, errors)."""
+    results.root.parent.joinpath("project").mkdir()
+    monkeypatch.chdir(results.root.parent / "project")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def command(*arguments: str, stored: bool = True) -> tuple[int, str, str]:
+        place = ("--results", str(results.root)) if stored else ()
+        status = main([*arguments, *place])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return command
+
+
+def test_compare_says_where_two_differ(results: Any, run: Any) -> None:
+    results.store(OUTCOMES | {"other": dict.fromkeys(OUTCOMES["a"], "p")})
+    status, out, _ = run("compare", "a", "b")
+    assert status == 0
+    assert "p 0.013" in out
+    assert "a BETTER" in out
+    assert "Holm" not in out  # two candidates are one comparison
+    assert "other" not in out
+    assert "better   a on 12: c00, c01," in out
+    assert "better   b on 2: c12, c13" in out
+    expected = cost_ratio(
+        [0.01] * 22,
+        [letter == "p" for letter in OUTCOMES["a"].values()],
+        [0.01] * 22,
+        [letter == "p" for letter in OUTCOMES["b"].values()],
+    )
+    assert expected is not None
+    low, high, _ = expected.interval
+    assert f"cost     a / b: 0.50 times [{low:.2f} to {high:.2f}] (95% paired log-delta)" in out
+    assert "time     a / b: 1.00 times [1.00 to 1.00]" in out
+    assert not (results.root / LOOKS).exists()
+
+
+def test_compare_as_data(results: Any, run: Any) -> None:
+    results.store(OUTCOMES)
+    status, out, _ = run("compare", "b", "a", "--json")
+    assert status == 0
+    (card,) = json.loads(out)
+    assert card["b_better_on"] == [f"c{n:02}" for n in range(12)]
+    assert card["a_better_on"] == ["c12", "c13"]
+    assert card["cost_per_pass_ratio"]["value"] == pytest.approx(2)
+
+
+def test_compare_needs_two_that_are_stored(results: Any, run: Any) -> None:
+    results.store(OUTCOMES)
+    status, _, err = run("compare", "a", "x")
+    assert status == 4
+    assert "no pack has results of both a and x" in err
+    assert run("compare", "a", "a")[2] == "modelbench: a cannot be compared with itself\n"
+
+
+def test_power_prints_the_table_of_the_plan(run: Any) -> None:
+    status, out, _ = run("power", "--disagreement", "20", stored=False)
+    assert status == 0
+    assert out.splitlines()[2:7] == [
+        "the two differ on 20% of cases:",
+        "    3 points need 1,800 cases",
+        "    5 points need 658 cases",
+        "    10 points need 168 cases",
+        "    15 points need 72 cases",
+    ]
+    assert out.splitlines()[-1].startswith("below 6 cases that differ")
+
+
+def test_power_of_so_many_cases() -> None:
+    lines = plan_lines([10], cases=100, margin=5, differences=[5, 15])
+    assert "    100 cases can show 8.8 points" in lines
+    assert "passes an equally good candidate in 47 of 100 runs" in "\n".join(lines)
+    assert f"100 cases show it in {power(100, 0.1, 0.05) * 100:.0f} of 100 runs" in "\n".join(lines)
+    assert any("15 points cannot be" in line for line in lines)
+    family = plan_lines([20], differences=[10], comparisons=10)
+    assert "10 comparisons (alpha 0.005 each)" in family[0]
+    assert "    10 points need 270 cases" in family
+    assert family[-1].startswith("below 9 cases that differ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cases", "0"], "--cases 0 is not above 0"),
+        (["--difference", "-5"], "--difference -5 is not above 0 and at most 100"),
+        (["--chance", "100"], "--chance 100 is not above 0 and at most 99.9"),
+    ],
+)
+def test_power_refuses_what_cannot_be(run: Any, arguments: list[str], said: str) -> None:
+    status, _, err = run("power", *arguments, stored=False)
+    assert status == 4
+    assert said in err
+
+
+def test_log_lists_runs_notes_and_looks_by_their_times(
+    results: Any, run: Any, tmp_path: Path
+) -> None:
+    results.store({"a": {"x": "p", "y": "f"}, "b": {"x": "u", "y": "p"}}, note="Q4, port 8080")
+    showing = Showing("executor", ("x", "y"), ("a", "b"), 1, 4, {"1": "a", "2": "b", "3": "b"})
+    reading = Looks().reading(showing)
+    append_look(results.root, "run-1", "2026-01-09T01:00:00.000Z", showing, reading)
+    status, out, _ = run("log")
+    assert status == 0
+    assert out.splitlines() == [
+        "2026-01-09T00:00:00Z  run run-1  executor: a, b; 3 verdicts (2 passed), 1 fault",
+        "    note: Q4, port 8080",
+        "2026-01-09T01:00:00Z  look 1 at executor: 2 cases x 1 repeat, a, b; interim; "
+        "3 of 3 verdicts new; decided at p < 0.001 (run run-1)",
+    ]
+    data = json.loads(run("log", "--json")[1])
+    assert (data["runs"][0]["faults"], data["looks"][0]["shown"]) == (1, ["1", "2", "3"])
+
+
+def test_log_of_nothing(run: Any) -> None:
+    status, _, err = run("log")
+    assert status == 4
+    assert "nothing is stored there" in err
+
+
+def test_report_counts_as_no_look(results: Any, run: Any) -> None:
+    results.store(OUTCOMES)
+    before = sorted(path.name for path in results.root.rglob("*"))
+    assert run("report")[0] == 0
+    assert sorted(path.name for path in results.root.rglob("*")) == before
