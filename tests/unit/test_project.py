@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 import tomllib
@@ -45,9 +46,11 @@ def test_entry_points_are_named_as_documented() -> None:
 
 
 def test_what_the_package_imports_is_a_declared_dependency() -> None:
+    project = PYPROJECT["project"]
+    extras = [extra for name, extra in project["optional-dependencies"].items() if name != "dev"]
     declared = {
         plain(re.split(r"[^\w.-]", dependency, maxsplit=1)[0])
-        for dependency in PYPROJECT["project"]["dependencies"]
+        for dependency in [*project["dependencies"], *itertools.chain(*extras)]
     }
     owners = metadata.packages_distributions()
     undeclared = []

@@ -1,0 +1,1 @@
+"""SpreadsheetBench: workbooks to be changed, judged by their values. Import from the modules."""
