@@ -261,14 +261,16 @@ class Project:
         *args: str,
         environ: Mapping[str, str] | None = None,
         before: Callable[[], None] | None = None,
+        junit: bool = True,
     ) -> Going:
         """Start pytest; ``before`` is called in its process (to set limits)."""
         self._runs += 1
         log = self.path.parent / f"run{self._runs}.log"
-        junit = self.path.parent / f"run{self._runs}.xml"
+        xml = self.path.parent / f"run{self._runs}.xml"
+        options = [f"--junitxml={xml}"] if junit else []
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", f"--junitxml={junit}", *args],
+                [sys.executable, "-m", "pytest", *options, *args],
                 cwd=self.path,
                 env=os.environ | self._environ() | self.environ | dict(environ or {}),
                 stdin=subprocess.DEVNULL,
@@ -277,7 +279,7 @@ class Project:
                 start_new_session=True,
                 preexec_fn=before,  # no thread of ours runs at that moment
             )
-        going = Going(process, log, junit)
+        going = Going(process, log, xml)
         self._going.append(going)
         return going
 
@@ -440,6 +442,12 @@ class Model:
         self.asked.append(case)
         response = self.behaviour(case)
         return completion(answer_calls(f"{case}\n")) if response is None else response
+
+
+@pytest.fixture(name="completion")
+def _completion() -> Callable[..., dict[str, Any]]:
+    """A maker of responses with tool calls."""
+    return completion
 
 
 @pytest.fixture
