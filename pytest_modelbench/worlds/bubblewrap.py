@@ -21,10 +21,13 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.worlds import ownership
+from pytest_modelbench.worlds import ownership, seccomp
 from pytest_modelbench.worlds.box import BoxSpec, Completed, ending, variables
 from pytest_modelbench.worlds.layout import layout
 from pytest_modelbench.worlds.supervision import END_SECONDS, close_pipes, wait_gone, watch
+
+FILTERED = "bubblewrap+seccomp"
+"""The level with a filter of system calls; taken by name only."""
 
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -38,8 +41,11 @@ class BubblewrapBox:
 
     level = "bubblewrap"
 
-    def __init__(self, program: str = "bwrap") -> None:
+    def __init__(self, program: str = "bwrap", *, filtered: bool = False) -> None:
         self.owner = ownership.owner()
+        self._filter = seccomp.program() if filtered else b""
+        if filtered:
+            self.level = FILTERED
         self._program = program
         self._running: WeakKeyDictionary[subprocess.Popen[bytes], _Inside] = WeakKeyDictionary()
 
@@ -103,11 +109,15 @@ class BubblewrapBox:
         pass_fds: Sequence[int] = (),
     ) -> _Inside:
         options, command, passed = self._arguments(argv, spec)
-        arguments = _memory_file(options)
+        arguments = _memory_file(b"".join(os.fsencode(option) + b"\0" for option in options))
+        own = [arguments]
         gate_read, gate_write = os.pipe()
         status_read, status_write = os.pipe()
         fixed = ["--args", str(arguments), "--block-fd", str(gate_read)]
         fixed += ["--json-status-fd", str(status_write)]
+        if self._filter:
+            own.append(_memory_file(self._filter))
+            fixed += ["--seccomp", str(own[-1])]
         try:
             process = subprocess.Popen(
                 [self._program, *fixed, "--", *command],
@@ -116,7 +126,7 @@ class BubblewrapBox:
                 stderr=stderr,
                 # What bubblewrap itself is started with can be read in the box.
                 env={"PATH": _PATH, "LC_ALL": "C"},
-                pass_fds=[*pass_fds, *passed, arguments, gate_read, status_write],
+                pass_fds=[*pass_fds, *passed, *own, gate_read, status_write],
                 start_new_session=True,
             )
         except OSError as error:
@@ -124,7 +134,7 @@ class BubblewrapBox:
             os.close(status_read)
             raise Fault("box", f"{self._program} cannot be started: {error}") from error
         finally:
-            for descriptor in (arguments, gate_read, status_write):
+            for descriptor in (*own, gate_read, status_write):
                 os.close(descriptor)
         return _admit(process, status_read, gate_write)
 
@@ -150,7 +160,10 @@ class BubblewrapBox:
             command = [*_drop(), *command]
         for name, value in before.items():
             options += ["--setenv", name, value]
-        return options + layout(spec), command, passed
+        options += layout(spec)
+        if any("\0" in option for option in options):
+            raise ValueError("a mount or a variable of a box holds a NUL character")
+        return options, command, passed
 
 
 @dataclass(eq=False)
@@ -281,13 +294,11 @@ def _drop() -> list[str]:
     ]
 
 
-def _memory_file(options: Sequence[str]) -> int:
-    """Return a descriptor to read NUL-ended options from; they stay off the process list."""
-    if any("\0" in option for option in options):
-        raise ValueError("a mount or a variable of a box holds a NUL character")
+def _memory_file(content: bytes) -> int:
+    """Return a descriptor to read something from; it stays off the process list."""
     descriptor = os.memfd_create("options")
     with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(b"".join(os.fsencode(option) + b"\0" for option in options))
+        file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

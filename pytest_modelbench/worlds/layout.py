@@ -42,41 +42,14 @@ def layout(spec: BoxSpec) -> list[str]:
     return [*options, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", spec.workdir]
 
 
-@functools.cache
-def _system() -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the options that are the same for all boxes of a process, and what they cover."""
-    options = ["--ro-bind", "/usr", "/usr"]
-    made = {"/usr", "/proc", "/dev", "/etc"}
-    for folder in _PROGRAMS:
-        if Path(folder).is_symlink():
-            options += ["--symlink", str(Path(folder).readlink()), folder]
-        elif Path(folder).is_dir():
-            options += ["--ro-bind", folder, folder]
-            made.add(folder)
-    for prefix in _prefixes(made):
-        options += _parents(prefix, made)
-        options += ["--ro-bind", prefix, prefix]
-        made.add(prefix)
-    for folder in _hidden(made):
-        options += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
-    options += ["--ro-bind", str(_etc()), "/etc"]
-    for name in _FROM_HOST:
-        options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    options += ["--proc", "/proc", "--dev", "/dev"]
-    options += ["--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
-    return tuple(options), frozenset(made)
+def program_folders() -> list[str]:
+    """Return the folders of the host that hold programs, the interpreter's among them."""
+    folders = ["/usr", *(folder for folder in _PROGRAMS if Path(folder).is_dir())]
+    folders = [folder for folder in folders if folder == "/usr" or not Path(folder).is_symlink()]
+    return [*folders, *_prefixes(folders)]
 
 
-def _prefixes(made: Iterable[str]) -> list[str]:
-    """Return where the interpreter lives, by its name and by where that leads, when not mounted."""
-    found: list[str] = []
-    for prefix in (sys.base_prefix, os.path.realpath(sys.base_prefix)):
-        if not _below(prefix, [*made, *found]):
-            found.append(prefix)
-    return found
-
-
-def _hidden(made: Iterable[str]) -> list[str]:
+def hidden_folders(made: Iterable[str]) -> list[str]:
     """Return folders below the mounted ones that hold what a candidate must not read.
 
     Installed packages (this one among them, or the solution of a case), and the project itself
@@ -97,6 +70,40 @@ def _hidden(made: Iterable[str]) -> list[str]:
         if inside and not needless and Path(folder).is_dir() and not Path(folder).is_symlink():
             kept.append(folder)
     return kept
+
+
+@functools.cache
+def _system() -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the options that are the same for all boxes of a process, and what they cover."""
+    options = ["--ro-bind", "/usr", "/usr"]
+    made = {"/usr", "/proc", "/dev", "/etc"}
+    for folder in _PROGRAMS:
+        if Path(folder).is_symlink():
+            options += ["--symlink", str(Path(folder).readlink()), folder]
+        elif Path(folder).is_dir():
+            options += ["--ro-bind", folder, folder]
+            made.add(folder)
+    for prefix in _prefixes(made):
+        options += _parents(prefix, made)
+        options += ["--ro-bind", prefix, prefix]
+        made.add(prefix)
+    for folder in hidden_folders(made):
+        options += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
+    options += ["--ro-bind", str(_etc()), "/etc"]
+    for name in _FROM_HOST:
+        options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += ["--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
+    return tuple(options), frozenset(made)
+
+
+def _prefixes(made: Iterable[str]) -> list[str]:
+    """Return where the interpreter lives, by its name and by where that leads, when not mounted."""
+    found: list[str] = []
+    for prefix in (sys.base_prefix, os.path.realpath(sys.base_prefix)):
+        if not _below(prefix, [*made, *found]):
+            found.append(prefix)
+    return found
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import functools
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 
 from pytest_modelbench.errors import Fault, UsageProblem
-from pytest_modelbench.worlds import ownership
+from pytest_modelbench.worlds import landlock, ownership, seccomp
 from pytest_modelbench.worlds.box import INTERPRETER, TEMPORARY, Box, BoxSpec
-from pytest_modelbench.worlds.bubblewrap import BubblewrapBox
+from pytest_modelbench.worlds.bubblewrap import FILTERED, BubblewrapBox
+from pytest_modelbench.worlds.landlock import LandlockBox
 from pytest_modelbench.worlds.portable import PortableBox
+from pytest_modelbench.worlds.runs import SCRATCH
 
 BUBBLEWRAP = BubblewrapBox.level
+LANDLOCK = LandlockBox.level
 PORTABLE = PortableBox.level
 
 STRICT = (BUBBLEWRAP,)
-"""Levels that hold a candidate by the kernel: what ``strict`` accepts, strongest first."""
+"""Levels at which others' files, processes and network are absent: what ``strict`` accepts."""
+
+ON_DEMAND = (FILTERED,)
+"""Levels that are taken by name only."""
 
 _PROBE_SECONDS = 30.0
 _OLDEST = (0, 8)  # the first with --disable-userns
@@ -37,8 +45,12 @@ class Level:
 @functools.cache
 def probe() -> tuple[Level, ...]:
     """Return the levels, strongest first; each was really run. Done once a process (some 40 ms)."""
-    why_not = _bubblewrap_problem()
-    return (Level(BUBBLEWRAP, not why_not, why_not), Level(PORTABLE, available=True))
+    bubblewrap, held = _bubblewrap_problem(), _landlock_problem()
+    return (
+        Level(BUBBLEWRAP, not bubblewrap, bubblewrap),
+        Level(LANDLOCK, not held, held),
+        Level(PORTABLE, available=True),
+    )
 
 
 def choose(wanted: str) -> Box:
@@ -49,9 +61,12 @@ def choose(wanted: str) -> Box:
     """
     levels = {level.name: level for level in probe()}
     names = {"auto": tuple(levels), "strict": STRICT}.get(wanted, (wanted,))
+    if wanted in ON_DEMAND:
+        problem = _filter_problem()
+        levels[wanted] = Level(wanted, not problem, problem)
     for name in names:
         if name not in levels:
-            known = ", ".join(["auto", "strict", *levels])
+            known = ", ".join(["auto", "strict", *levels, *ON_DEMAND])
             raise UsageProblem(f"isolation {wanted!r} is not known; take one of {known}")
         if levels[name].available:
             return _box(name)
@@ -61,10 +76,54 @@ def choose(wanted: str) -> Box:
 
 @functools.cache
 def _box(name: str) -> Box:
-    return BubblewrapBox() if name == BUBBLEWRAP else PortableBox()
+    if name in (BUBBLEWRAP, FILTERED):
+        return BubblewrapBox(filtered=name == FILTERED)
+    return LandlockBox() if name == LANDLOCK else PortableBox()
 
 
-def _bubblewrap_problem() -> str:
+@functools.cache
+def _filter_problem() -> str:
+    """Return why the filter of system calls does not work here, '' when it does."""
+    if not seccomp.supported():
+        return f"the numbers of system calls of {platform.machine()} are not known"
+    return _bubblewrap_problem(filtered=True)
+
+
+def _landlock_problem() -> str:
+    """Return why Landlock does not work here, '' when it does."""
+    if sys.platform != "linux":
+        return "it is for Linux only"
+    if not seccomp.supported():
+        return f"the numbers of system calls of {platform.machine()} are not known"
+    found = landlock.version()
+    if found < landlock.OLDEST:
+        what = f"has version {found} of it" if found else "has it not, or not switched on"
+        return (
+            f"the kernel ({platform.release()}) {what}; version {landlock.OLDEST} (Linux 6.12) is "
+            "needed, with landlock among lsm= of the kernel's command line"
+        )
+    # The name comes by the input: in an argument, a path below /tmp would become the box's own.
+    script = f'read name; cat "$name"; exec {INTERPRETER} -I -S -c "import socket; socket.socket()"'
+    with tempfile.NamedTemporaryFile(prefix=SCRATCH) as secret:
+        secret.write(b"readable")
+        secret.flush()
+        try:
+            seen = LandlockBox().run(
+                ["/bin/sh", "-c", script],
+                BoxSpec(workdir=TEMPORARY),
+                stdin=f"{secret.name}\n".encode(),
+                seconds=_PROBE_SECONDS,
+            )
+        except (Fault, OSError) as error:
+            return str(error)
+    refusals = (b"Permission denied", b"PermissionError")
+    if b"readable" in seen.output or not all(text in seen.output for text in refusals):
+        told = seen.output.decode(errors="replace").strip()[-300:]
+        return f"a command is not held as it must be (exit {seen.status}): {told}"
+    return ""
+
+
+def _bubblewrap_problem(*, filtered: bool = False) -> str:
     """Return why boxes of bubblewrap do not work here, '' when they do."""
     if sys.platform != "linux":
         return "it is for Linux only"
@@ -79,7 +138,7 @@ def _bubblewrap_problem() -> str:
         if version is None or (int(version[1]), int(version[2])) < _OLDEST:
             return f"{told.strip() or program} is too old; install bubblewrap 0.8 or newer"
         script = f'id -u && exec {INTERPRETER} -I -S -c "import os; print(os.getppid())"'
-        seen = BubblewrapBox(program).run(
+        seen = BubblewrapBox(program, filtered=filtered).run(
             ["/bin/sh", "-c", script], BoxSpec(workdir=TEMPORARY), seconds=_PROBE_SECONDS
         )
     except (Fault, OSError, subprocess.TimeoutExpired) as error:

@@ -2,7 +2,9 @@
 
 The command has an environment, HOME and TMPDIR of its own, limits, a deadline, and nothing of it is
 left afterwards (Linux; elsewhere nothing of its process group). It runs as the harness's own user:
-files, processes and the network of that user are in its reach. Results say so by their level.
+files, processes and the network of that user are in its reach. Results say so by their level. Where
+the harness is root, the command has the uid alone and no power, and on Linux the harness's memory
+and environment, so its keys, are closed to it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from pytest_modelbench.worlds.box import (
     ending,
     variables,
 )
+from pytest_modelbench.worlds.privacy import close_to_others
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.runs import SCRATCH, runs_root
 from pytest_modelbench.worlds.supervision import END_SECONDS, close_pipes, wait_gone, watch
@@ -51,6 +54,7 @@ class PortableBox:
 
     def __init__(self) -> None:
         self.owner: int | None = None
+        close_to_others()
         self._running: WeakKeyDictionary[subprocess.Popen[bytes], _Held] = WeakKeyDictionary()
 
     def run(
@@ -97,6 +101,10 @@ class PortableBox:
             held.close()
         close_pipes(process)
 
+    def _confinement(self, spec: BoxSpec, places: Mapping[str, str]) -> str:
+        """Return what the kernel holds the command to, as the reaper takes it; '' for nothing."""
+        return ""
+
     def _launch(
         self,
         argv: Sequence[str],
@@ -117,6 +125,7 @@ class PortableBox:
                 [
                     *(INTERPRETER, "-I", "-S", str(_REAPER)),
                     *(str(control_read), str(report_write), str(_GRACE_SECONDS), _limits(spec)),
+                    self._confinement(spec, places),
                     *(_at_host(argument, places) for argument in argv),
                 ],
                 stdin=stdin,

@@ -6,20 +6,24 @@ group and its session is still found and killed. It ends all when its command en
 (a byte on the control pipe, or its end: the harness is gone). On the report pipe it writes the
 command's process id and, when nothing is left, ``wait status, processes that would not go``.
 
-Arguments: control and report descriptor, grace in seconds, limits as ``NAME=number,…``, command.
+Arguments: control and report descriptor, grace in seconds, limits as ``NAME=number,…``, what the
+kernel holds the command to (JSON, empty for nothing: ``landlock.py`` makes it), command.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import json
 import os
 import resource
 import select
 import signal
+import struct
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn  # Any: JSON that the harness made
 
 _SWEEP_SECONDS = 10.0
 
@@ -37,7 +41,7 @@ def main(arguments: list[str]) -> int:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     child = os.fork()
     if child == 0:
-        _become(arguments[4:], limits)
+        _become(arguments[5:], limits, arguments[4])
     os.write(report, b"%d\n" % child)
     _let_go_of_pipes({control, report, woken, wake})
     status: int | None = None
@@ -62,9 +66,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _become(command: list[str], limits: dict[str, str]) -> NoReturn:
+def _become(command: list[str], limits: dict[str, str], confinement: str) -> NoReturn:
     try:
         os.setsid()
+        _drop_powers()
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
@@ -74,6 +79,8 @@ def _become(command: list[str], limits: dict[str, str]) -> NoReturn:
             most = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
             with contextlib.suppress(ValueError, OSError):  # macOS refuses some of them
                 resource.setrlimit(which, (most, most))
+        if confinement:
+            _confine(json.loads(confinement))
         os.execvp(command[0], command)
     except FileNotFoundError:
         os.write(2, f"{command[0]}: not found\n".encode(errors="replace"))
@@ -81,6 +88,47 @@ def _become(command: list[str], limits: dict[str, str]) -> NoReturn:
     except BaseException as error:
         os.write(2, f"{command[0]}: {error}\n".encode(errors="replace"))
         os._exit(126)
+
+
+def _drop_powers() -> None:
+    """Make sure that the command gets no power of root, nor by a program that gives some."""
+    if sys.platform != "linux":
+        return
+    drop_bounding, no_new_privileges = 24, 38
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0:
+        capability = 0
+        while libc.prctl(drop_bounding, capability, 0, 0, 0) == 0:
+            capability += 1
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot give up privileges")
+
+
+def _confine(told: dict[str, Any]) -> None:
+    """Hold this process and what it becomes to the rules of Landlock and the filter of seccomp."""
+    create, add_rule, restrict = 444, 445, 446
+    below_path, seccomp, by_filter = 1, 22, 2
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(number: int, *arguments: object) -> int:
+        done = libc.syscall(number, *arguments)
+        if done < 0:
+            raise OSError(ctypes.get_errno(), f"Landlock refuses (system call {number})")
+        return int(done)
+
+    handled = struct.pack("=QQQ", told["files"], told["network"], told["scopes"])
+    rules = call(create, handled, ctypes.c_size_t(len(handled)), 0)
+    for path, rights in told["rules"]:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        call(add_rule, rules, below_path, struct.pack("=Qi", rights, place), 0)
+        os.close(place)
+    call(restrict, rules, 0)
+    os.close(rules)
+    code = bytes.fromhex(told["filter"])
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
+    if libc.prctl(seccomp, by_filter, program, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the filter of system calls is refused")
 
 
 def _let_go_of_pipes(kept: set[int]) -> None:
@@ -144,8 +192,6 @@ def _descendants() -> set[int]:
 
 def _become_subreaper() -> None:
     if sys.platform == "linux":
-        import ctypes
-
         pr_set_child_subreaper = 36
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(pr_set_child_subreaper, 1, 0, 0, 0) != 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.worlds.box import Box
-from pytest_modelbench.worlds.levels import BUBBLEWRAP, PORTABLE, choose, probe
+from pytest_modelbench.worlds.levels import BUBBLEWRAP, LANDLOCK, PORTABLE, choose, probe
 from pytest_modelbench.worlds.repository import SeedRepository, seed_repository
 from pytest_modelbench.worlds.world import World, open_world
 
@@ -21,7 +21,7 @@ def _level(name: str) -> Box:
     return choose(name)
 
 
-@pytest.fixture(params=[BUBBLEWRAP, PORTABLE])
+@pytest.fixture(params=[BUBBLEWRAP, LANDLOCK, PORTABLE])
 def box(request: pytest.FixtureRequest) -> Box:
     """A box of each level."""
     return _level(request.param)
@@ -31,6 +31,12 @@ def box(request: pytest.FixtureRequest) -> Box:
 def strict_box() -> Box:
     """A box that the kernel holds."""
     return _level(BUBBLEWRAP)
+
+
+@pytest.fixture
+def landlock_box() -> Box:
+    """A box that Landlock holds."""
+    return _level(LANDLOCK)
 
 
 @pytest.fixture
