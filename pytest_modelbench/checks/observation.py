@@ -10,6 +10,10 @@ GRADER_VERSION = "1"
 """Part of a check's identity: raised when the same harvest could be observed otherwise."""
 
 
+SEPARATE = "separate"
+IN_PROCESS = "in-process"
+
+
 class Row(Record):
     """One phase of one check. ``text`` may quote hidden expectations; ``reason`` does not."""
 
@@ -25,7 +29,7 @@ class Row(Record):
 class Observation(Record):
     """What one grading saw. ``expected`` was named before any of the candidate's code ran."""
 
-    kind: str = "separate"
+    kind: str = SEPARATE
     expected: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     ended: bool = Field(default=False, description="the end record is there")

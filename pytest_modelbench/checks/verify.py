@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from pytest_modelbench.checks.observation import GRADER_VERSION, Observation, Row
+from pytest_modelbench.checks.observation import (
+    GRADER_VERSION,
+    IN_PROCESS,
+    SEPARATE,
+    Observation,
+    Row,
+)
 from pytest_modelbench.records import Check, Trust, Verdict
 
 WRONG = "wrong"
@@ -32,7 +38,7 @@ def verify(observation: Observation) -> Verdict:
         if name not in expected
     ]
     sound = (
-        observation.kind == "separate"
+        observation.kind in (SEPARATE, IN_PROCESS)
         and observation.grader == GRADER_VERSION
         and bool(checks)
         and len(expected) == len(observation.expected)
@@ -47,7 +53,7 @@ def verify(observation: Observation) -> Verdict:
         reward=1.0 if passed else 0.0,
         checks=tuple(checks),
         reason="" if passed else _why(observation, checks),
-        trust=Trust.least(check.trust for check in checks),
+        trust=Trust.least([*_weakest(observation), *(check.trust for check in checks)]),
     )
 
 
@@ -68,6 +74,11 @@ def _why(observation: Observation, checks: list[Check]) -> str:
     if observation.timed_out:
         return TIME
     return WRONG if any(not check.passed for check in checks) else NO_EVIDENCE
+
+
+def _weakest(observation: Observation) -> list[Trust]:
+    """Return the trust of a kind of grading, which no row of it exceeds."""
+    return [] if observation.kind == SEPARATE else [Trust.EVIDENT]
 
 
 def _trusts(rows: list[Row]) -> list[Trust]:

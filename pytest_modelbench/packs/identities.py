@@ -8,8 +8,9 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from pytest_modelbench.errors import PackProblem
-from pytest_modelbench.identity import check_digest, reference_digest, task_digest
-from pytest_modelbench.packs.model import DAMAGED_MANIFEST, Case
+from pytest_modelbench.identity import check_digest, digest, reference_digest, task_digest
+from pytest_modelbench.packs.model import DAMAGED_MANIFEST, Case, CheckSpec
+from pytest_modelbench.packs.source import BenchmarkCase, Source
 
 
 class CaseIdentity(NamedTuple):
@@ -27,6 +28,8 @@ def identity_of(case: Case, *, protocol: JsonValue, grader: str) -> CaseIdentity
     ``grader`` the version of the grader. Title, tags, group and notes enter none. PackProblem where
     a library that ``[check] versions`` names is not installed.
     """
+    if case.source is not None and case.given is not None:
+        return _of_given(case, case.source, case.given, protocol=protocol, grader=grader)
     return CaseIdentity(
         task=task_digest(
             prompt=case.prompt,
@@ -38,7 +41,7 @@ def identity_of(case: Case, *, protocol: JsonValue, grader: str) -> CaseIdentity
         ),
         check=check_digest(
             hidden=case.hidden,
-            mode=case.check.mode,
+            mode=_mode(case.check),
             seconds=case.check.seconds,
             grader=grader,
             versions={name: _version(name, case) for name in case.check.versions},
@@ -49,6 +52,45 @@ def identity_of(case: Case, *, protocol: JsonValue, grader: str) -> CaseIdentity
             leave_out=(DAMAGED_MANIFEST,),
         ),
     )
+
+
+def _mode(check: CheckSpec) -> str:
+    """Return how a case is judged, with what is demanded of its trust where anything is."""
+    if check.least_trust is CheckSpec.least_trust:
+        return check.mode
+    return f"{check.mode}, {check.least_trust} at least"
+
+
+def _of_given(
+    case: Case, source: Source, given: BenchmarkCase, *, protocol: JsonValue, grader: str
+) -> CaseIdentity:
+    """Return the digests of a case that a benchmark gives: of its data and its rules' versions.
+
+    The code of a benchmark that is a file of the pack counts to what judges: a result is judged
+    again when it changed, and asked for again when its author raises ``version``.
+    """
+    benchmark = source.benchmark
+    task = digest(
+        {
+            "prompt": given.prompt,
+            "public": dict(given.public),
+            "world": given.world,
+            "limits": case.limits.model_dump(mode="json", exclude_none=True),
+            "protocol": [case.protocol, protocol, source.name, benchmark.version],
+        }
+    )
+    check = digest(
+        {
+            "private": dict(given.private.data),
+            "rules": [benchmark.rules_version, source.code, grader],
+            "versions": {name: _version(name, case) for name in case.check.versions},
+        }
+    )
+    damaged: dict[str, JsonValue] = {
+        name: [*sorted(loses)] for name, loses in given.damaged.items()
+    }
+    # What a reference answers follows from the data and the code; both are in the check.
+    return CaseIdentity(task, check, digest({"check": check, "damaged": damaged}))
 
 
 def _version(name: str, case: Case) -> str:

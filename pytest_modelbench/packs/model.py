@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_modelbench.packs.source import BenchmarkCase, Source
 from pytest_modelbench.records import Limits, Trust
 
 PACK_MANIFEST = "pack.toml"
 CASE_MANIFEST = "case.toml"
 DAMAGED_MANIFEST = "damaged.toml"
 DAMAGED_SUFFIX = ".damaged"
-PROTOCOLS = ("agent",)
-CHECK_MODES = ("separate",)
+PROTOCOLS = ("agent", "benchmark")
+BENCHMARK = "benchmark"
+CHECK_MODES = ("separate", "in-process")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,10 @@ class Damaged:
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """``[check]``: ``mode`` is ``separate``; ``seconds`` bounds one grading."""
+    """``[check]``: ``mode`` is one of ``CHECK_MODES``; ``seconds`` bounds one grading.
+
+    ``least_trust`` is the weakest trust with which a pass of the pack counts.
+    """
 
     mode: str = "separate"
     seconds: float = 120.0
@@ -50,7 +55,8 @@ class Case:
     """One task.
 
     *Public*: title, prompt, seed, limits, tags. *Private*: hidden, reference, damaged. ``limits``
-    are the pack's with the case's own over them.
+    are the pack's with the case's own over them. A case that a benchmark gives has no folder of
+    its own: ``given`` says what it is and ``source`` who gives it.
     """
 
     pack: str
@@ -70,6 +76,8 @@ class Case:
     check: CheckSpec = CheckSpec()
     environment: EnvironmentSpec = EnvironmentSpec()
     network: bool = False
+    source: Source | None = None
+    given: BenchmarkCase | None = None
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from pytest_modelbench.errors import PackProblem, UsageProblem
 from pytest_modelbench.packs.manifest import Manifest, Problems, Table, read_prose
 from pytest_modelbench.packs.model import (
+    BENCHMARK,
     CASE_MANIFEST,
     CHECK_MODES,
     DAMAGED_MANIFEST,
@@ -28,7 +32,13 @@ from pytest_modelbench.packs.shape import (
     check_task_folder,
     check_top,
 )
-from pytest_modelbench.records import Limits
+from pytest_modelbench.packs.source import Source, load_source, read_cases
+from pytest_modelbench.records import Limits, Trust
+
+PURE = "pure"
+"""How the cases of a benchmark are checked: no code of anybody's runs, so once is enough."""
+
+_JSON_OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 
 PROMPT_FILE = "prompt.md"
 SEED_FOLDER = "seed"
@@ -92,14 +102,20 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
     title = about.take_text("title", name)
     tags = about.take_texts("tags")
     about.take_text("notes")
-    protocol = about.take_choice("protocol", PROTOCOLS, PROTOCOLS[0])
+    of_benchmark = BENCHMARK in manifest
+    protocol = about.take_choice("protocol", PROTOCOLS, BENCHMARK if of_benchmark else PROTOCOLS[0])
+    if (protocol == BENCHMARK) is not of_benchmark:
+        what = f"protocol {protocol!r} does not go " + ("with" if of_benchmark else "without")
+        remedy = 'write [benchmark] with use = "…", or leave out both'
+        about.problem("protocol", f"{what} a table [benchmark]", remedy)
     about.finish()
     limits = _limits(manifest.take_table("limits"))
     check = _check(manifest.take_table("check"), CheckSpec())
     environment = _environment(manifest.take_table("environment"))
+    source = _source(manifest.take_table(BENCHMARK), folder, problems) if of_benchmark else None
     manifest.finish()
 
-    check_top(folder, problems)
+    check_top(folder, problems, may_list_cases=of_benchmark)
     references = references_root / name
     defaults = Pack(
         name=name,
@@ -113,6 +129,9 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         title=title,
         tags=tags,
     )
+    if of_benchmark:
+        given = () if source is None else _given(source, defaults, problems)
+        return replace(defaults, cases=given)
     folders = _case_folders(folder, problems) if manifest.sound else []
     cases = tuple(_read_case(one, defaults, references, problems) for one in folders)
     if manifest.sound:
@@ -125,6 +144,76 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         _check_names(cases, problems)
         _check_orphans(references, cases, problems)
     return replace(defaults, cases=cases)
+
+
+def _source(table: Table, folder: Path, problems: Problems) -> Source | None:
+    """Load the benchmark of a pack; all keys but ``use`` are options of its own."""
+    use = table.take_text("use")
+    options = table.take_rest()
+    if not use:
+        table.problem("", "[benchmark] does not say which", 'write use = "NAME"')
+        return None
+    try:
+        plain = _JSON_OBJECT.validate_python(options, strict=True)
+        return load_source(use, folder, plain)
+    except PackProblem as problem:
+        problems.extend(problem)
+    except ValidationError:
+        table.problem("", "an option is a date or time", "write it as a string")
+    except UsageProblem as problem:
+        table.problem("use", str(problem), "see docs/write-a-benchmark.md")
+    return None
+
+
+def _given(source: Source, pack: Pack, problems: Problems) -> tuple[Case, ...]:
+    """Return the cases that a benchmark gives."""
+    try:
+        given = read_cases(source)
+    except PackProblem as problem:
+        problems.extend(problem)
+        return ()
+    except UsageProblem as problem:
+        problems.add(str(problem), pack.manifest, remedy="see docs/write-a-benchmark.md")
+        return ()
+    seen: dict[str, str] = {}
+    for one in given:
+        check_id("case", one.id, pack.manifest, None, problems)
+        for variant in one.damaged:
+            check_id("damaged answer", variant, pack.manifest, None, problems)
+        first = seen.setdefault(one.id.casefold(), one.id)
+        if seen[one.id.casefold()] is not one.id:
+            remedy = "ids that differ only in case cannot be told apart; give each one of its own"
+            problems.add(
+                f"the case ids {first!r} and {one.id!r} meet", pack.manifest, remedy=remedy
+            )
+    if not given:
+        problems.add(f"pack {pack.name!r} has no case", pack.manifest, remedy="look at its data")
+    check = replace(pack.check, mode=PURE)
+    return tuple(
+        Case(
+            pack=pack.name,
+            id=one.id,
+            folder=pack.folder,
+            manifest=pack.manifest,
+            title=one.title or one.id,
+            prompt=one.prompt,
+            limits=pack.limits,
+            seed=None,
+            hidden=None,
+            reference=None,
+            damaged=tuple(
+                Damaged(name, pack.folder, tuple(loses)) for name, loses in one.damaged.items()
+            ),
+            tags=(*pack.tags, *(tag for tag in one.tags if tag not in pack.tags)),
+            group=one.group,
+            protocol=pack.protocol,
+            check=check,
+            environment=pack.environment,
+            source=source,
+            given=one,
+        )
+        for one in given
+    )
 
 
 def _case_folders(folder: Path, problems: Problems) -> list[Path]:
@@ -243,15 +332,22 @@ def _limits(table: Table) -> Limits:
 def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> CheckSpec:
     """Read ``[check]``. A case may only set what the pack leaves to it: the seconds."""
     seconds = table.take_number("seconds", whole=False)
-    mode, versions = default.mode, default.versions
+    mode, versions, least_trust = default.mode, default.versions, default.least_trust
     if not for_case:
         mode = table.take_choice("mode", CHECK_MODES, default.mode)
         versions = table.take_texts("versions")
+        least_trust = Trust(table.take_choice("least_trust", list(Trust), default.least_trust))
+        if mode == "in-process" and least_trust is Trust.TRUSTED:
+            table.problem(
+                "least_trust",
+                "no verdict of mode in-process is trusted: candidate code shares the process",
+                'write least_trust = "evident", or mode = "separate"',
+            )
     table.finish()
     return CheckSpec(
         mode=mode,
         seconds=default.seconds if seconds is None else float(seconds),
-        least_trust=default.least_trust,
+        least_trust=least_trust,
         versions=versions,
     )
 

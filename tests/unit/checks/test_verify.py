@@ -53,7 +53,7 @@ def test_all_reported_passed_once_is_a_pass() -> None:
         ({"exit": 1}, "no-evidence"),
         ({"exit": None}, "no-evidence"),
         ({"timed_out": True}, "grading-time"),
-        ({"kind": "in-process"}, "no-evidence"),
+        ({"kind": "other"}, "no-evidence"),
         ({"grader": "0"}, "no-evidence"),
         ({"seconds": -1.0}, "no-evidence"),
         ({"seconds": float("nan")}, "no-evidence"),
