@@ -131,7 +131,7 @@ def _record(
             "flags": course.flags,
             "box": services.box.level,
             "served_model": journal.served_model,
-            "scripted": task.candidate.agent == "scripted",
+            "scripted": bool(task.candidate.script),
             "note": task.note,
             "evidence": course.evidence,
             "harvest": course.harvest,

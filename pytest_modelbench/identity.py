@@ -113,10 +113,13 @@ def reference_digest(
     )
 
 
-def candidate_digest(candidate: Candidate, agent_version: str) -> str:
+def candidate_digest(
+    candidate: Candidate, agent_version: str, command: Mapping[str, JsonValue] | None = None
+) -> str:
     """Return the identity of what is measured; raise RegistryProblem where its script is missing.
 
     Neither the name is in it, nor prices, the key's variable, notes, the server or declared facts.
+    ``command`` is what counts of an agent program's command; its version is ``agent_version``.
     """
     script = ""
     if candidate.script:
@@ -139,6 +142,7 @@ def candidate_digest(candidate: Candidate, agent_version: str) -> str:
             "script": script,
             "agent": candidate.agent,
             "agent_version": agent_version,
+            **({} if command is None else {"command": dict(command)}),
         }
     )
 

@@ -364,11 +364,35 @@ class Server(Record):
     usd_per_hour: float | None = Field(default=None, ge=0)
 
 
+class Command(Record):
+    """``[candidates.NAME.command]``: an agent program, how it is started and how its end is read.
+
+    ``{task}``, ``{base_url}`` and the other places are filled in in ``argv``, ``stdin``,
+    ``environment`` and ``files`` (by their path below the program's home).
+    """
+
+    argv: list[str]
+    programs: list[str] = Field(
+        default_factory=list,
+        description="folders of the host that it needs: FOLDER or FOLDER:IN-BOX",
+    )
+    stdin: str = ""
+    environment: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
+    version: list[str] = Field(default_factory=list, description="command that prints its version")
+    result: str = Field(default="exit", description="exit, or json:PATH of what says it failed")
+    success: list[str] = Field(
+        default_factory=list, description="values at PATH that are no failure; else any true one is"
+    )
+    result_file: str = Field(default="", description="below its home, beside its output")
+    cost: str = Field(default="", description="json:PATH of the USD that it says it cost")
+
+
 class Candidate(Record):
     """What is measured: ``[candidates.NAME]`` of modelbench.toml, or a raw LiteLLM model name."""
 
     name: str
-    agent: str = Field(default="loop", description="loop, scripted, reference, seed")
+    agent: str = Field(default="loop", description="loop, command, scripted, reference, seed")
     model: str = ""
     api_base: str = ""
     api_key_env: str = Field(default="", description="name of the variable that holds the key")
@@ -397,10 +421,13 @@ class Candidate(Record):
     same_as: str = Field(
         default="", description="an address that is the same service, for identity"
     )
+    command: Command | None = Field(default=None, description="of agent = command")
 
     @property
     def calls_model(self) -> bool:
         """Tell whether attempts of this candidate need the gateway."""
+        if self.agent == "command":
+            return bool(self.model or self.script)
         return self.agent not in (REFERENCE, SEED)
 
 

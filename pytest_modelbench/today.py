@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from pytest_modelbench.candidates.command import identity_of_command
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.identity import candidate_digest
 from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_pack
+from pytest_modelbench.protocols.programs import program_version
 from pytest_modelbench.protocols.protocol import protocol_named
 from pytest_modelbench.records import REFERENCE, Candidate, Identity
 from pytest_modelbench.settings import CASES, REFERENCES
@@ -31,7 +33,11 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
         key = (case.protocol, candidate.name)
         if key not in digests:
             version = protocol_named(case.protocol).agent_version
-            digests[key] = candidate_digest(candidate, version)
+            command = None
+            if candidate.command is not None:
+                version = program_version(candidate)
+                command = identity_of_command(candidate.command)
+            digests[key] = candidate_digest(candidate, version, command)
         found = of_case(case)
         return Identity(
             task=found.task,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from pytest_modelbench.candidates.command import flaw_of_command
 from pytest_modelbench.candidates.flaws import ALIAS, choice, flaw_of, secret_in
 from pytest_modelbench.candidates.places import line_of, read_toml
 from pytest_modelbench.candidates.tuning import Tuning
@@ -143,12 +144,16 @@ class Manifest:
         self, candidate: Candidate, keys: tuple[str, ...], servers: Mapping[str, Server]
     ) -> Candidate:
         """Return the candidate, its script's path made absolute, once its parts fit together."""
-        if candidate.agent not in ("loop", "scripted"):
+        if candidate.agent not in ("loop", "command", "scripted"):
             raise self.problem(
-                f"{candidate.agent!r} is no agent", (*keys, "agent"), 'write "loop" or "scripted"'
+                f"{candidate.agent!r} is no agent",
+                (*keys, "agent"),
+                'write "loop", "command" or "scripted"',
             )
-        if candidate.agent == "scripted":
+        if candidate.agent == "scripted" or (candidate.agent == "command" and candidate.script):
             candidate = self._with_script(candidate, keys)
+        elif candidate.agent == "command":
+            pass  # a program may have no model of this run behind it
         elif not candidate.model:
             raise self.problem(
                 f"candidate {candidate.name} has no model", keys, 'write model = "openai/NAME"'
@@ -165,7 +170,7 @@ class Manifest:
                 (*keys, "server"),
                 choice(candidate.server, list(servers)) if servers else "add that table",
             )
-        flaw = flaw_of(candidate)
+        flaw = flaw_of(candidate) or flaw_of_command(candidate)
         if flaw is not None:
             raise self.problem(flaw.what, (*keys, *flaw.keys), flaw.remedy)
         self._built(Tuning, candidate.tuning, (*keys, "tuning"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from aiohttp import web
 from pydantic import JsonValue
@@ -71,12 +72,19 @@ class Apis:
         await web.SockSite(runner, listener, backlog=64).start()
         return ""
 
-    async def forget(self, account: Account) -> None:
-        """Close the door of a grant that ends, which would keep its box's network alive."""
-        self._programs.forget(account)
+    async def forget(self, account: Account) -> Reply | None:
+        """Close the door of a grant that ends, which would keep its box's network alive.
+
+        Returns the reply that ended its program, None where none did.
+        """
         door = self._doors.pop(account.token, None)
         if door is not None:
             await door.cleanup()
+        return self._programs.forget(account)
+
+    def in_flight(self, account: Account) -> int:
+        """Return how many calls of a grant's program are under way."""
+        return self._programs.in_flight(account)
 
     async def close(self) -> None:
         """Close every door."""
@@ -107,13 +115,14 @@ class Apis:
 
     async def _answer(self, account: Account, candidate: Candidate, asked: Asked) -> Reply:
         stop = self._admission.stop_of(candidate.name)
-        if stop is not None:
-            return stopped(stop)
+        reply = None if stop is None else stopped(stop)
         if not asked.by_program:
-            return await self._calls.answer(account, asked)
-        reply = self._programs.refusal(account)
+            return await self._calls.answer(account, asked) if reply is None else reply
+        reply = self._programs.refusal(account) or reply
         if reply is None:
-            reply = await self._calls.answer(account, bounded(asked, candidate))
+            with self._programs.call(account) as working_left:
+                asked = replace(bounded(asked, candidate), working_left=working_left)
+                reply = await self._calls.answer(account, asked)
         self._programs.note(account, reply)
         return reply
 

@@ -6,6 +6,10 @@ held here, where no program can be without them.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -31,6 +35,8 @@ class Programs:
 
     def __init__(self) -> None:
         self._ends: dict[str, Reply] = {}
+        self._began: dict[str, float] = {}
+        self._open: Counter[str] = Counter()
 
     def refusal(self, account: Account) -> Reply | None:
         """Return the reply that needs no call: the attempt is over, or its turns are used up."""
@@ -43,14 +49,35 @@ class Programs:
             return refusal(ReplyOutcome.RESULT_FAIL, "step-limit", text)
         return None
 
+    @contextmanager
+    def call(self, account: Account) -> Iterator[float | None]:
+        """Count a call as under way; yield the seconds of work that its attempt has left.
+
+        The time counts from the program's first call, less what the gateway held.
+        """
+        now, token = time.monotonic(), account.token
+        worked = now - self._began.setdefault(token, now) - account.held
+        limit = account.grant.limits.seconds
+        self._open[token] += 1
+        try:
+            yield None if limit is None else max(limit - worked, 0.0)
+        finally:
+            self._open[token] -= 1
+
+    def in_flight(self, account: Account) -> int:
+        """Return how many calls are under way."""
+        return self._open[account.token]
+
     def note(self, account: Account, reply: Reply) -> None:
         """Remember a reply that ends the attempt, so that each later call is answered with it."""
         if reply.reason != "cancelled" and ends(reply):
             self._ends.setdefault(account.token, reply)
 
-    def forget(self, account: Account) -> None:
-        """Let go of what is known of a grant that was closed."""
-        self._ends.pop(account.token, None)
+    def forget(self, account: Account) -> Reply | None:
+        """Let go of what is known of a grant that is closed; return the reply that ended it."""
+        self._began.pop(account.token, None)
+        self._open.pop(account.token, None)
+        return self._ends.pop(account.token, None)
 
 
 def ends(reply: Reply) -> bool:

@@ -100,14 +100,15 @@ class Gateway:
         account = self.ledger.account(request.match_info["token"])
         if account is None:
             return refused(404, "this token is of no open grant", "unknown-grant")
-        return as_json(account.report().model_dump(mode="json"))
+        report = account.report().model_copy(update={"in_flight": self.apis.in_flight(account)})
+        return as_json(report.model_dump(mode="json"))
 
     async def _close(self, request: web.Request) -> web.StreamResponse:
         account = self.ledger.account(request.match_info["token"])
         if account is None:
             return refused(404, "this token is of no open grant", "unknown-grant")
-        await self.apis.forget(account)
-        ended = self.ledger.close(account)
+        final = await self.apis.forget(account)
+        ended = self.ledger.close(account).model_copy(update={"final": final})
         headers = {GRANT_HEADER: json.dumps(ended.model_dump(mode="json"))}
         return web.Response(
             body=self.transcripts.take(account.token),

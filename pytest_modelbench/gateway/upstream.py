@@ -160,7 +160,7 @@ def keys_of(candidate: Candidate) -> dict[str, str]:
 
 def needs_litellm(candidate: Candidate) -> bool:
     """Tell whether a candidate is reached through LiteLLM."""
-    return candidate.agent != "scripted" and not target_of(candidate).direct
+    return not candidate.script and not target_of(candidate).direct
 
 
 class Upstreams:
@@ -185,7 +185,7 @@ class Upstreams:
             await self._connections.close()
 
     def _make(self, candidate: Candidate) -> Upstream:
-        if candidate.agent == "scripted":
+        if candidate.agent == "scripted" or candidate.script:
             from pytest_modelbench.gateway.scripted import Scripted
 
             return Scripted(*_script_of(candidate))

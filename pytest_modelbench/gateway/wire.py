@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
 
 DOORS = "doors"
@@ -61,6 +62,10 @@ class Ended(Record):
     served_model: str = ""
     ended: str = ""
     reasons: dict[str, int] = Field(default_factory=dict)
+    in_flight: int = Field(default=0, description="calls of a program that are under way")
+    final: Reply | None = Field(
+        default=None, description="what ended an agent program; its later calls got the same"
+    )
 
 
 class Stop(Record):
