@@ -11,16 +11,17 @@ from pytest_modelbench.candidates.builtin import play
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.candidates.loop import Work, work
 from pytest_modelbench.candidates.tools import Workbench
-from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
+from pytest_modelbench.checks.inprocess import observe_in_process
+from pytest_modelbench.checks.observation import GRADER_VERSION, IN_PROCESS, Observation
 from pytest_modelbench.checks.verify import verify
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import Case
-from pytest_modelbench.protocols.programs import work_by_program
+from pytest_modelbench.packs.solutions import solution_files
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.protocols.tree import BoxedTree
-from pytest_modelbench.records import Candidate, Role, Verdict
-from pytest_modelbench.worlds.harvest import harvest
+from pytest_modelbench.records import Candidate, Role, Trust, Verdict
+from pytest_modelbench.worlds.harvest import harvest, read_folder
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.repository import seed_repository
 from pytest_modelbench.worlds.world import open_world
@@ -30,6 +31,10 @@ PROTOCOL_VERSION = "1"
 
 NEVER_PASSES = ("escalated", "other-model")
 """Ends after which a verdict is no pass, whatever the checks say: docs/design/agent.md."""
+
+
+TOO_LITTLE_TRUST = "too-little-trust"
+"""The reason of a verdict that would be a pass, and can be forged more easily than its pack lets."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,7 @@ class AgentProtocol:
         environment = services.environment(case.environment)
         with open_world(seed, services.run, services.box.owner) as world:
             tree = BoxedTree(world, services.box, world.spec(environment))
-            if candidate.command is not None:
-                done = work_by_program(
-                    case, candidate, repeat, attempt_id, services, world, tree.spec, journal
-                )
-            elif candidate.calls_model:
+            if candidate.calls_model:
                 done = _by_model(case, candidate, repeat, attempt_id, services, tree, journal)
             else:
                 play(candidate, case, tree)
@@ -83,6 +84,16 @@ class AgentProtocol:
             raise Fault("grader", f"case {case.id} has no hidden checks", stage="grade")
         folder = services.run / f"grade-{secrets.token_hex(8)}"
         try:
+            if case.check.mode == IN_PROCESS:
+                return observe_in_process(
+                    services.box,
+                    case.hidden,
+                    _solved(case),
+                    harvested.harvest,
+                    services.environment(case.environment),
+                    services.run,
+                    case.check.seconds,
+                )
             harvested.harvest.lay(folder, services.box.owner)
             return services.grader.observe(
                 case.hidden,
@@ -103,9 +114,23 @@ class AgentProtocol:
             return verdict.model_copy(
                 update={"passed": False, "reward": 0.0, "reason": harvested.end}
             )
+        if verdict.passed and Trust.least([verdict.trust, case.check.least_trust]) is not (
+            case.check.least_trust
+        ):
+            return verdict.model_copy(
+                update={"passed": False, "reward": 0.0, "reason": TOO_LITTLE_TRUST}
+            )
         if verdict.passed or not harvested.end:
             return verdict
         return verdict.model_copy(update={"reason": harvested.end})
+
+
+def _solved(case: Case) -> dict[str, bytes]:
+    """Return the files of a case's reference over its seed."""
+    files = {} if case.seed is None else read_folder(case.seed)
+    if case.reference is not None:
+        files |= {place: file.read_bytes() for place, file in solution_files(case).items()}
+    return files
 
 
 def _by_model(
