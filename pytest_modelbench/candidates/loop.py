@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from pytest_modelbench.candidates import prompts
+from pytest_modelbench.candidates.clock import HELD_SHARE as HELD_SHARE  # for who looks for it here
+from pytest_modelbench.candidates.clock import Clock, End
 from pytest_modelbench.candidates.conversation import Conversation
 from pytest_modelbench.candidates.tools import (
     COMMAND_SECONDS,
@@ -23,7 +23,6 @@ from pytest_modelbench.candidates.tools import (
     Workbench,
 )
 from pytest_modelbench.candidates.tuning import Tuning
-from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, ToolCall
 from pytest_modelbench.records import Candidate, Limits
 
@@ -44,9 +43,6 @@ COUNTED = (
 
 DETAIL_CHARS = 500
 """Of what the model says about its end."""
-
-HELD_SHARE = 0.1
-"""Of the wall time: from this share on, running out of it is the gateway's doing and a fault."""
 
 
 class Model(Protocol):
@@ -99,57 +95,6 @@ def work(
     return _Loop(candidate, limits, model, bench, counts).run(prompt)
 
 
-class _End(Exception):
-    """The work is over: a way out of the depths of a turn."""
-
-    def __init__(self, reason: str = "", detail: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.detail = detail
-
-
-@dataclass
-class _Clock:
-    """What an attempt has used of its time. Working time is wall time less what was held."""
-
-    limits: Limits
-    held: float = 0.0
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def wall(self) -> float:
-        return time.monotonic() - self.began
-
-    @property
-    def working(self) -> float:
-        return self.wall - self.held
-
-    @property
-    def working_left(self) -> float | None:
-        limit = self.limits.seconds
-        return None if limit is None else max(limit - self.working, 0.0)
-
-    @property
-    def wall_left(self) -> float | None:
-        limit = self.limits.wall_seconds
-        return None if limit is None else max(limit - self.wall, 0.0)
-
-    @property
-    def left(self) -> float:
-        """Return the seconds until the first of the limits, infinity without one."""
-        both = (self.working_left, self.wall_left)
-        return min((one for one in both if one is not None), default=math.inf)
-
-    def check(self) -> None:
-        """Raise _End when time is up; Fault where the gateway used it up and not the candidate."""
-        if self.left > 0:
-            return
-        spent = f"{self.working:.1f} s of work, {self.wall:.1f} s in all"
-        if self.working_left != 0 and self.held >= HELD_SHARE * self.wall:
-            raise Fault("wall-limit", f"{spent}; the rest was spent waiting for the model's server")
-        raise _End("time-limit", spent)
-
-
 class _Loop:
     """One attempt's loop: its conversation, its tools, and how far it has come."""
 
@@ -172,7 +117,7 @@ class _Loop:
             output_chars=self._output_chars(window, limits.output_chars or OUTPUT_CHARS),
             command_seconds=limits.command_seconds or COMMAND_SECONDS,
         )
-        self.clock = _Clock(limits)
+        self.clock = Clock(limits)
         self.acted = False
         self.prose = self.failures = self.repeats = 0
         self.newest = ""
@@ -183,15 +128,15 @@ class _Loop:
         try:
             while True:
                 self._turn()
-        except _End as end:
+        except End as end:
             return Work(end.reason, end.detail[:DETAIL_CHARS])
 
     def _turn(self) -> None:
-        """Ask the model once and do what it says; _End when the work is over."""
+        """Ask the model once and do what it says; End when the work is over."""
         turns = self.counts["turns"]
         if turns >= self.turns:
             same = self._repeated(self.repeats) if self.repeats > 2 else f"{turns} turns"
-            raise _End("step-limit", same)
+            raise End("step-limit", same)
         self.clock.check()
         self.counts["context_trims"] += self.talk.trim()
         reply = self._ask()
@@ -235,9 +180,9 @@ class _Loop:
             self.counts["unreadable_arguments"] += 1
             self._answer(call, prompts.unreadable(call.problem_text), worked=False)
         elif call.name == "finish":
-            raise _End(detail=str(call.arguments.get("summary", "")))
+            raise End(detail=str(call.arguments.get("summary", "")))
         elif call.name == "escalate":
-            raise _End("escalated", str(call.arguments.get("reason", "")))
+            raise End("escalated", str(call.arguments.get("reason", "")))
         else:
             self._do(call, call.arguments)
 
@@ -257,30 +202,30 @@ class _Loop:
         self.repeats = self.repeats + 1 if call == self.newest else 1
         self.newest = call
         if self.repeats > self.tuning.repeat_limit:
-            raise _End("step-limit", self._repeated(self.tuning.repeat_limit))
+            raise End("step-limit", self._repeated(self.tuning.repeat_limit))
 
     def _repeated(self, times: int) -> str:
         return f"the same call {times} times: {self.newest[:200]}"
 
     def _answer(self, call: ToolCall, text: str, worked: bool) -> None:
-        """Send a call's result to the model; _End after too many failures in a row."""
+        """Send a call's result to the model; End after too many failures in a row."""
         self.talk.result(str(call.id), text)
         self.failures = 0 if worked else self.failures + 1
         if self.failures >= self.tuning.failure_limit:
-            raise _End("failure-limit", f"{self.failures} calls in a row failed")
+            raise End("failure-limit", f"{self.failures} calls in a row failed")
 
     def _without_calls(self, reply: Reply) -> None:
-        """Ask the model to go on; _End after some such replies in a row, or when it cannot."""
+        """Ask the model to go on; End after some such replies in a row, or when it cannot."""
         if reply.reason not in _NUDGES:
             ordinary = reply.reason == "empty-answer" and self.acted
-            raise _End("" if ordinary else reply.reason, reply.quote)
+            raise End("" if ordinary else reply.reason, reply.quote)
         as_text = reply.reason == "tool-call-as-text"
         self.counts["tool_calls_as_text" if as_text else "prose_turns"] += 1
         self.prose += 1
         if self.prose >= self.tuning.prose_limit:
             ordinary = self.acted and not as_text
             detail = f"{self.prose} replies in a row without a tool call"
-            raise _End("" if ordinary else reply.reason or "no-answer", detail)
+            raise End("" if ordinary else reply.reason or "no-answer", detail)
         self.talk.reply(reply.message())
         self.talk.say("user", _NUDGES[reply.reason])
 
