@@ -25,6 +25,9 @@ from pytest_modelbench.store.reader import read
 from pytest_modelbench.worlds.repository import TREE
 
 PACK = "tiny"
+_OF_THE_RUN = shutil.ignore_patterns(".locks", "looks.jsonl")
+"""Stays with the run that made certificates: what it held, and what it showed."""
+
 RUN_SECONDS = 300.0
 """Longest that one pytest may take; a run that hangs fails its test and is killed."""
 
@@ -475,7 +478,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Project]
                 assert ran.exit == 0, ran.out
                 shutil.rmtree(maker.results / PACK / "once")
                 made[key] = maker.results
-        shutil.copytree(made[key], project.results, ignore=shutil.ignore_patterns(".locks"))
+        shutil.copytree(made[key], project.results, ignore=_OF_THE_RUN)
 
     return lay
 
