@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_modelbench import comparison, log, power, show
+from pytest_modelbench import auditing, comparison, doctor, log, power, regrading, show
 from pytest_modelbench.errors import ModelbenchError
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 
@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     comparison.add_parser(commands)
     power.add_parser(commands)
     log.add_parser(commands)
+    regrading.add_parser(commands)
+    auditing.add_parser(commands)
+    doctor.add_parser(commands)
     return parser
 
 

@@ -84,7 +84,7 @@ SEAL = "digest"
 """The last field of a line: the digest of all before it."""
 
 
-def sealed(data: Mapping[str, JsonValue]) -> str:
+def sealed(data: Mapping[str, object]) -> str:
     """Return the JSON line of some data, with its seal at the end.
 
     A seal finds a line that was edited by hand, or harmed. It is no signature: who forges a line

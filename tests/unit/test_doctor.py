@@ -1,0 +1,80 @@
+"""What ``modelbench doctor`` says of a machine and a project."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from pytest_modelbench.cli import main
+from pytest_modelbench.doctor import signs
+from pytest_modelbench.worlds import levels
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, which is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def told(results: Path) -> dict[str, tuple[str, str]]:
+    return {sign.name: (sign.state, sign.text) for sign in signs(results)}
+
+
+def test_levels_and_what_strict_does(project: Path) -> None:
+    seen = told(project / "results")
+    for level in levels.probe():
+        assert seen[f"box level {level.name}"][0] == ("ok" if level.available else "note")
+    taken = [name for name, (_, text) in seen.items() if "what `auto` takes" in text]
+    assert taken == [f"box level {levels.choose('auto').level}"]
+    assert seen["git"][0] == "ok"
+    assert "GiB free" in seen["room for results"][1]
+
+
+def test_without_a_box_it_says_why_and_what_to_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(project))
+    levels.probe.cache_clear()
+    try:
+        seen = told(project / "results")
+    finally:
+        levels.probe.cache_clear()
+    assert "install the package bubblewrap" in seen["box level bubblewrap"][1]
+    state, text = seen["--modelbench-isolation strict"]
+    assert state == "note"
+    assert text.startswith("refuses to run: bwrap is not on the PATH")
+    assert seen["git"][0] == "bad"
+
+
+def test_keys_are_told_by_name_and_servers_are_tried(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as up,
+        socket.create_server(("127.0.0.1", 0)) as gone,
+    ):
+        there, away = up.getsockname()[1], gone.getsockname()[1]
+        gone.close()
+        (project / "modelbench.toml").write_text(
+            f'[candidates.near]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:{there}/v1"\n'
+            'api_key_env = "NEAR_KEY"\n'
+            f'[candidates.far]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:{away}/v1"\n'
+            'api_key_env = "FAR_KEY"\n'
+        )
+        monkeypatch.setenv("NEAR_KEY", "canary-value-of-the-key")
+        monkeypatch.delenv("FAR_KEY", raising=False)
+        assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "canary" not in said
+    assert "ok    key NEAR_KEY: is set" in said
+    assert "BAD   key FAR_KEY: is not set, and far needs it" in said
+    assert f"ok    server 127.0.0.1:{there} of near: takes connections" in said
+    assert f"BAD   server 127.0.0.1:{away} of far: does not take connections" in said
+
+
+def test_it_changes_nothing(project: Path) -> None:
+    told(project / "results")
+    assert list(project.iterdir()) == []
