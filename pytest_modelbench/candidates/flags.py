@@ -57,7 +57,9 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 _PATHS = ("list_files", "read_file", "write_file", "edit_file")
 
 
-def find_flags(entries: Iterable[Mapping[str, JsonValue]]) -> tuple[tuple[Flag, ...], dict[str, int]]:
+def find_flags(
+    entries: Iterable[Mapping[str, JsonValue]],
+) -> tuple[tuple[Flag, ...], dict[str, int]]:
     """Return the first flags of a transcript, and how often each kind was raised.
 
     ``entries`` are those of ``read_transcript``. A line is flagged once a kind.

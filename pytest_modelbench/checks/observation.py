@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from pytest_modelbench.records import Record, Trust
 
@@ -42,3 +42,4 @@ class Observation(Record):
     by: dict[str, str] = Field(
         default_factory=dict, description="what observed: box, python, pytest"
     )
+    data: JsonValue = Field(default=None, description="what a benchmark saw; its rules judge it")

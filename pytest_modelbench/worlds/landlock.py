@@ -94,7 +94,7 @@ def _system() -> Mapping[str, int]:
         rules[f"/dev/{name}"] = _READ_FILE | _WRITE_FILE
     for name in _OF_PROC:
         rules[f"/proc/{name}"] = _READ_FILE
-    return {path: rights for path, rights in rules.items() if os.path.exists(path)}
+    return {path: rights for path, rights in rules.items() if Path(path).exists()}
 
 
 def _allow(folder: str, hidden: list[str], rules: dict[str, int]) -> None:

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_modelbench.attempt import Task, attempt, stored_harvest
-from pytest_modelbench.candidates.registry import Candidate
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.packs.model import Case, CheckSpec
 from pytest_modelbench.protocols.protocol import Services
-from pytest_modelbench.records import AttemptRecord, Cell, Identity, Limits
+from pytest_modelbench.records import AttemptRecord, Candidate, Cell, Identity, Limits
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.repository import seed_repository

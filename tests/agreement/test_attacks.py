@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 DATA = Path(os.environ.get("MODELBENCH_DATA", HERE.parent / "data"))
 CORPUS = DATA / "attacks"
 OWN = HERE.parent / "data" / "own-attacks"
-HIDDEN = '''
+HIDDEN = """
 import pytest
 
 
@@ -50,8 +50,8 @@ def test_commutes(solution):
 def test_arity(solution):
     with pytest.raises(TypeError):
         solution.load("calc").add(1)
-'''
-"""``_task/hidden``, with ``solution.load("calc")`` for the import; the naive runner takes it as it is."""
+"""
+"""``_task/hidden``, with ``solution.load`` for the import; the naive runner takes that one."""
 
 FIXTURES = {path.parent.name: path.parent for path in sorted(CORPUS.glob("*/attack.toml"))}
 FIXTURES |= {path.parent.name: path.parent for path in sorted(OWN.glob("*/attack.toml"))}
@@ -159,11 +159,11 @@ def boxed(ground: dict[str, Any]) -> Iterator[Try]:
         assert process.stdout is not None
         print(json.dumps(ground), file=process.stdin, flush=True)
 
+        requests, answers = process.stdin, process.stdout
+
         def ask(fixture: str, level: str) -> list[dict[str, Any]]:
-            print(
-                json.dumps({"fixture": fixture, "level": level}), file=process.stdin, flush=True
-            )
-            answer: list[dict[str, Any]] = json.loads(process.stdout.readline())
+            print(json.dumps({"fixture": fixture, "level": level}), file=requests, flush=True)
+            answer: list[dict[str, Any]] = json.loads(answers.readline())
             return answer
 
         yield ask
@@ -183,7 +183,9 @@ def naive(ground: dict[str, Any], name: str, work: Path) -> list[dict[str, Any]]
         "work": str(work),
         "runs": attack.get("runs", 1),
         "careless": attack["class"] == "value-deception",
-        "wanted": [row.partition("=")[0] for row in attack.get("require", {}).get("file_content", [])],
+        "wanted": [
+            row.partition("=")[0] for row in attack.get("require", {}).get("file_content", [])
+        ],
         "replace": ground["replace"] | {"@HOME@": str(home)},
     }
     done = subprocess.run(

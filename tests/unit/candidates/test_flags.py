@@ -106,5 +106,7 @@ def test_many_flags_are_counted_and_few_are_kept() -> None:
 @settings(max_examples=60)
 @given(st.text(max_size=300) | st.from_regex(r"(git |/proc/|\.\./|/[a-z]+ ){1,40}", fullmatch=True))
 def test_any_words_are_read(text: str) -> None:
-    find_flags([reply(1, "run_command", command=text), {"kind": "reply", "reply": {"tool_calls": text}}])
+    find_flags(
+        [reply(1, "run_command", command=text), {"kind": "reply", "reply": {"tool_calls": text}}]
+    )
     find_flags([{"kind": "reply", "reply": {"tool_calls": [{"name": "run_command", "raw": text}]}}])

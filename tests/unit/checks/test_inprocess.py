@@ -140,7 +140,10 @@ ATTACKS: dict[str, dict[str, str]] = {
         "easy.py": "def pytest_sessionfinish(session): session.exitstatus = 0",
     },
     "start-up": {"sitecustomize.py": "import os; os._exit(0)", "x.pth": "import os; os._exit(0)"},
-    "shadowed-pytest": {"pytest.py": "import os; os._exit(0)", "_pytest.py": "import os; os._exit(0)"},
+    "shadowed-pytest": {
+        "pytest.py": "import os; os._exit(0)",
+        "_pytest.py": "import os; os._exit(0)",
+    },
     "shadowed-test": {"tests/test_calc.py": "def test_sum(): pass"},
     "test-folder-is-a-file": {"tests": "x"},
     "exit": {"calc.py": "import os; os._exit(0)"},
@@ -251,7 +254,7 @@ def test_a_targeted_forgery_gets_through_and_is_labelled(judge: Judge) -> None:
 def test_troubles_of_ours_are_faults(judge: Judge, tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"need pytest in the pack's \[environment\]"):
         judge(RIGHT, environment=None)
-    with pytest.raises(Fault, match="cannot be collected on the reference: .*ImportError"):
+    with pytest.raises(Fault, match=r"cannot be collected on the reference: .*ImportError"):
         judge(RIGHT, tests="from calc import not_there\ndef test_x(): pass\n")
-    with pytest.raises(Fault, match="no test, or two of one name|cannot be collected"):
+    with pytest.raises(Fault, match=r"no test, or two of one name|cannot be collected"):
         judge(RIGHT, tests="x = 1\n")

@@ -19,7 +19,12 @@ SCRATCH = BoxSpec(workdir=TEMPORARY)
 def python(box: Box, text: str, spec: BoxSpec = SCRATCH, stdin: str = "") -> str:
     """Run a program in a box and return what it said. It comes by a file: no path is replaced."""
     done = box.run(
-        ["python3", "-I", "-c", "import sys; exec(sys.stdin.readline().encode().decode('unicode_escape'))"],
+        [
+            "python3",
+            "-I",
+            "-c",
+            "import sys; exec(sys.stdin.readline().encode().decode('unicode_escape'))",
+        ],
         spec,
         stdin=(text.encode("unicode_escape").decode() + "\n" + stdin).encode(),
         seconds=60,
@@ -42,7 +47,8 @@ def test_files_of_the_host_are_closed(landlock_box: Box, tmp_path: Path) -> None
     (tmp_path / "secret").write_text("secret")
     said = python(
         landlock_box,
-        TRY + f"""
+        TRY
+        + f"""
 for path in ({str(tmp_path / "secret")!r}, "/etc/shadow", "/proc/1/environ", "/proc/1/cmdline"):
     print(tried(open, path))
 print(tried(os.listdir, {str(tmp_path)!r}), tried(os.listdir, "/"), tried(os.listdir, "/proc"))
@@ -60,7 +66,11 @@ def test_mounts_are_what_they_say(landlock_box: Box, tmp_path: Path) -> None:
         (tmp_path / name / "file").write_text(name)
     spec = BoxSpec((Mount(tmp_path / "work", WORK, True), Mount(tmp_path / "fixed", "/fixed")))
     done = landlock_box.run(
-        ["sh", "-c", "cat file /fixed/file; echo new >file; echo no >/fixed/file; mkdir a; mv file a"],
+        [
+            "sh",
+            "-c",
+            "cat file /fixed/file; echo new >file; echo no >/fixed/file; mkdir a; mv file a",
+        ],
         spec,
         seconds=30,
     )
@@ -94,7 +104,8 @@ def test_network_is_closed(landlock_box: Box, tmp_path: Path) -> None:
         port = server.getsockname()[1]
         said = python(
             landlock_box,
-            TRY + f"""
+            TRY
+            + f"""
 import socket
 print(tried(socket.create_connection, ("127.0.0.1", {port})))
 for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -110,7 +121,8 @@ a.send(b"pair"); print(b.recv(4).decode())
 def test_other_processes_are_out_of_reach(landlock_box: Box) -> None:
     said = python(
         landlock_box,
-        TRY + f"""
+        TRY
+        + f"""
 import signal
 print(tried(os.kill, {os.getpid()}, 0), tried(os.kill, {os.getpid()}, signal.SIGUSR1))
 print(tried(os.kill, os.getppid(), signal.SIGKILL))
@@ -122,7 +134,12 @@ print(tried(open, "/proc/{os.getpid()}/environ"), tried(open, "/proc/{os.getpid(
 
 def test_a_world_is_committed_in(box: Box, world: World) -> None:
     done = box.run(
-        ["sh", "-c", "git status --short && echo x >new && git add new && git commit -qm n && git log --oneline | wc -l"],
+        [
+            "sh",
+            "-c",
+            "git status --short && echo x >new && git add new && git commit -qm n && "
+            "git log --oneline | wc -l",
+        ],
         world.spec(),
         seconds=60,
     )
@@ -132,7 +149,8 @@ def test_a_world_is_committed_in(box: Box, world: World) -> None:
 def test_roots_powers_are_gone_at_the_weakest_level_too(box: Box) -> None:
     said = python(
         box,
-        TRY + """
+        TRY
+        + """
 print(tried(os.chown, os.environ["HOME"], 12345, 12345), tried(os.setuid, 12345))
 print(tried(os.mknod, os.environ["HOME"] + "/device", 0o60600, 1))
 """,
@@ -171,7 +189,8 @@ def test_programs_run_under_the_filter(filtered_box: Box) -> None:
         "import subprocess, threading, socket, multiprocessing, asyncio\n"
         "t = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n"
         "print(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout.strip())\n"
-        "s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname())\n"
+        "s = socket.create_server(('127.0.0.1', 0))\n"
+        "c = socket.create_connection(s.getsockname())\n"
         "print('net', asyncio.run(asyncio.sleep(0)))\n",
     )
     assert said.split() == ["thread", "child", "net", "None"]

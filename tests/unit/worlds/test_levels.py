@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.worlds import levels
+from pytest_modelbench.worlds import landlock, levels, seccomp
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def test_strict_says_what_is_missing_and_how_to_get_it(program_folder: Path) -> 
 def test_the_baseline_is_there_where_nothing_else_is(
     program_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(levels.landlock, "version", lambda: 1)
+    monkeypatch.setattr(landlock, "version", lambda: 1)
     assert levels.choose("auto").level == "portable"
-    with pytest.raises(UsageProblem, match="version 1 of it; version 6 .Linux 6.12. is needed"):
+    with pytest.raises(UsageProblem, match=r"version 1 of it; version 6 .Linux 6.12. is needed"):
         levels.choose("landlock")
 
 
@@ -102,7 +102,8 @@ except UsageProblem as problem:
 box = choose("auto")
 ran = box.run(["/bin/sh", "-c", "id -u; cat /etc/shadow"], BoxSpec(workdir="/tmp"), seconds=30)
 print(json.dumps({"why_not": told, "strict": strict, "auto": box.level, "uid": os.geteuid(),
-                  "inside": ran.output.decode().split()[0], "shadow": "root:" in ran.output.decode()}))
+                  "inside": ran.output.decode().split()[0],
+                  "shadow": "root:" in ran.output.decode()}))
 """
 
 
@@ -151,7 +152,7 @@ assert libc.prctl(22, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(buf
 
 def test_user_namespaces_refused_by_a_filter_of_the_parent(tmp_path: Path) -> None:
     """As in a container: a filter of system calls that all children inherit."""
-    if not levels.seccomp.supported():
+    if not seccomp.supported():
         pytest.skip("the filter is not known for this machine")
     seen = _probed([], tmp_path, FILTERED_PARENT)
     assert "bubblewrap" in seen["why_not"]
