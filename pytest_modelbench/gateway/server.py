@@ -31,6 +31,7 @@ from pytest_modelbench.gateway.prices import price_of
 from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
 from pytest_modelbench.gateway.wire import DOORS, GatewayConfig, GrantRequest, Redactor, Stop
+from pytest_modelbench.privacy import close_to_others
 
 END_SECONDS = 1.0
 GRANT_HEADER = "x-modelbench-grant"
@@ -133,6 +134,7 @@ class Gateway:
 
 def main(listener: int) -> None:
     """Serve on an inherited listening socket until standard input ends."""
+    close_to_others()  # it has every key in its environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = sys.stdin.buffer.readline()
     if not line:
