@@ -20,7 +20,7 @@ ARGS ?=
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
 
-.PHONY: help demo test check install install-dev lint types docs tests quick coverage format clean
+.PHONY: help demo test check install install-dev lint types docs tests quick soak fuzz coverage format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -69,6 +69,15 @@ tests: install-dev ## every test, the slow ones too
 
 quick: install-dev ## the tests that take no more than a few seconds each
 	$(PYTEST) -m 'not slow'
+
+soak: install-dev ## 2,000 attempts at -n 4, and 200 that are killed midway: nothing is left behind
+	MODELBENCH_SOAK=2000 $(BIN)/pytest tests/plugin/test_soak.py
+
+# Not a developer's dependency: it is there for few platforms.
+fuzz: install-dev ## a million inputs each for what the trusted side reads of a candidate
+	@$(PIP_INSTALL) atheris
+	for target in message manifest harvest; do \
+	$(BIN)/python tests/fuzz/trusted_side.py $$target -runs=1000000 -max_len=4096 || exit 1; done
 
 coverage: install-dev ## every test, and the lines that none reaches
 	$(BIN)/coverage erase

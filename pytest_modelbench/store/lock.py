@@ -31,8 +31,9 @@ POLL_SECONDS = 0.1
 class RunLock:
     """The right to measure into a results folder, until ``release`` or the end of the process."""
 
-    def __init__(self, controller: int) -> None:
+    def __init__(self, controller: int, root: Path) -> None:
         self._descriptor: int | None = controller
+        self._root = root
 
     @classmethod
     def take(
@@ -62,17 +63,19 @@ class RunLock:
             try:
                 _wait_for_workers(workers, root, wait_seconds, say)
                 os.ftruncate(workers, 0)
+                _remove_append_locks(root)
                 _write(controller, {"pid": os.getpid(), "run": run, "started": started})
             finally:
                 os.close(workers)
         except BaseException:
             os.close(controller)
             raise
-        return cls(controller)
+        return cls(controller, root)
 
     def release(self) -> None:
-        """Leave the folder to the next run."""
+        """Leave the folder to the next run, and none of this one's own locks in it."""
         if self._descriptor is not None:
+            _remove_append_locks(self._root)
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
@@ -133,6 +136,16 @@ def holder(root: Path) -> dict[str, object]:
         return {} if _try_lock(descriptor, fcntl.LOCK_SH, root) else _read(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_append_locks(root: Path) -> None:
+    """Remove what writers of ended runs locked their appends with: one file a run, else for ever.
+
+    Only by who holds the folder. A writer that is still there loses no line: appends of one
+    machine do not mix without the lock either.
+    """
+    for path in (root / LOCKS).glob("append-*.lock"):
+        path.unlink(missing_ok=True)
 
 
 def _wait_for_workers(

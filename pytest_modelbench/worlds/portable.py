@@ -23,6 +23,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.privacy import close_to_others
 from pytest_modelbench.worlds.box import (
     HOME,
     INTERPRETER,
@@ -32,7 +33,6 @@ from pytest_modelbench.worlds.box import (
     ending,
     variables,
 )
-from pytest_modelbench.worlds.privacy import close_to_others
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.runs import SCRATCH, runs_root
 from pytest_modelbench.worlds.supervision import END_SECONDS, close_pipes, wait_gone, watch

@@ -164,3 +164,15 @@ def test_a_file_system_without_locks_is_refused_by_name(
 
     with pytest.raises(StoreProblem, match=r"No locks available"):
         RunLock.take(tmp_path, "run-1", STARTED)
+
+
+def test_locks_of_writers_do_not_pile_up(tmp_path: Path) -> None:
+    with RunLock.take(tmp_path, "one", "2026-01-09T09:00:00.000Z"):
+        (tmp_path / ".locks" / "append-one.lock").touch()
+    assert sorted(path.name for path in (tmp_path / ".locks").iterdir()) == [
+        "controller",
+        "workers",
+    ]
+    (tmp_path / ".locks" / "append-killed.lock").touch()
+    with RunLock.take(tmp_path, "two", "2026-01-09T09:00:00.000Z"):
+        assert not (tmp_path / ".locks" / "append-killed.lock").exists()

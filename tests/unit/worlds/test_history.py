@@ -58,7 +58,7 @@ def project(tmp_path: Path) -> Path:
 def test_git_shows_the_seed_alone(dig: str, box: Box, project: Path, tmp_path: Path) -> None:
     seed = project / "cases" / "seed"
     # The control: from the project itself the same digging finds the fix, or would look there.
-    if "--batch-all" in dig or "-p" in dig.split() and "log" in dig and "-C" not in dig:
+    if "--batch-all" in dig or ("-p" in dig.split() and "log" in dig and "-C" not in dig):
         found = subprocess.run(
             ["sh", "-c", dig], cwd=project, capture_output=True, check=False
         ).stdout
