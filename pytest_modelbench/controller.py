@@ -8,6 +8,7 @@ import platform
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -24,19 +25,28 @@ from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.draws import recorded
 from pytest_modelbench.errors import StoreProblem, UsageProblem
+from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.gateway.process import sweep as sweep_gateways
 from pytest_modelbench.gating import Gating, read_gating
 from pytest_modelbench.heartbeat import Heartbeat, NothingFaulted, header, plan_lines, step_of
 from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import Cell, Outcome
-from pytest_modelbench.scheduling import CellScheduling, Dealer, Turn, deal_order
+from pytest_modelbench.scheduling import (
+    CellScheduling,
+    Dealer,
+    Turn,
+    deal_order,
+    place_in_turns,
+)
 from pytest_modelbench.settings import new_run_id, utc_now
+from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.summary import Summary
 from pytest_modelbench.usertests import cell_in, is_own, key_of
+from pytest_modelbench.waits import Waits, used_before
 from pytest_modelbench.worker import Orders, Worker, remember_faulted
 from pytest_modelbench.worlds.environment import environment, is_built
 from pytest_modelbench.worlds.levels import choose
@@ -121,6 +131,7 @@ class Controller:
         self._selected: set[Cell] = set()
         self._measuring = False
         self._beat: Heartbeat | None = None
+        self._waits: Waits | None = None
         self._old_sigterm: Any = None  # Any: as signal.signal returns it
 
     # -- start and end ---------------------------------------------------------------------------
@@ -202,11 +213,22 @@ class Controller:
         called = {p.cell.candidate for p in (*plan.grid, *plan.aside) if p.action is Action.RUN}
         if not any(c.calls_model and c.name in called for c in self.bench.candidates):
             return
+        results, started = Path(self.settings.results), self.settings.started
         self.gateway = GatewayProcess.start(
             self.bench.candidates,
             tuple(self.bench.registry.servers.values()),
             **self.bench.registry.patience.model_dump(),
+            budget_usd=self.settings.budget_usd,
+            budget_tokens=self.settings.budget_tokens,
+            used=used_before(self.bench, time.time()),
+            root=Path(self.settings.root),
+            log=results / LOGS / f"{moment_of(started)}-{self.settings.run}",
         )
+        address = self.gateway.address
+        client = GatewayClient(address.socket_path, address.secret)
+        write = self._write_line if step_of(self.config.option.verbose) else lambda line: None
+        self._waits = Waits(client.status, write)
+        self._waits.watch()
 
     def orders(self) -> Orders:
         """Return what a worker is told."""
@@ -232,6 +254,8 @@ class Controller:
         """Leave nothing behind: gateway, folder, lock, handler."""
         if self._beat is not None:
             self._beat.stop()
+        if self._waits is not None:
+            self._waits.stop()
         if self.gateway is not None:
             self.gateway.close()
         if self.writer is not None:
@@ -342,6 +366,9 @@ class Controller:
             or is_own(item)
             or self.planned[cell].action in (Action.RUN, Action.REGRADE)
         ]
+        # Stable: nothing else moves, and a server changes its model as seldom as it can.
+        later = place_in_turns(self.turns())
+        session.items.sort(key=lambda item: later(cell_of(item)))
         return None
 
     def _print_plan(self, session: pytest.Session) -> None:
@@ -362,8 +389,10 @@ class Controller:
             if (cell := self.nodeids.get(nodeid)) is not None
             and self.planned[cell].action in (Action.RUN, Action.REGRADE)
         ]
-        self._beat = Heartbeat(todo, self._write_line, step=step_of(self.config.option.verbose))
+        self._beat = Heartbeat(todo, self._write_line, step=step_of(self.config.get_verbosity()))
         self.config.pluginmanager.register(self._beat, "modelbench-heartbeat")
+        if self._waits is not None:
+            self._beat.tell_waits(self._waits.words)
         self._beat.watch()
 
     def _replay(self, nodeid: str, planned: Planned) -> None:
@@ -393,6 +422,8 @@ class Controller:
         hook = self.config.hook
         hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
         hook.pytest_runtest_logreport(report=report)
+        if self.config.getoption("xmlpath", None):  # JUnit takes properties of a teardown alone
+            hook.pytest_runtest_logreport(report=outcomes.teardown_of(report))
         hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
 
     # -- what comes back -------------------------------------------------------------------------
@@ -464,6 +495,12 @@ class Controller:
         """Give verdicts, faults and certificates letters and words of their own."""
         return outcomes.teststatus(report)
 
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let no worker begin what it holds already; called for -x and --maxfail too."""
+        if self._measuring:
+            self.board.ending = True
+            self.board.write()
+
     # First, so that the summary and xdist's end see the status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -517,6 +554,8 @@ def _say(config: pytest.Config, line: str) -> None:
 def _write_line(config: pytest.Config, line: str) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
+        if reporter._tw.width_of_current_line > 0:  # letters of results stand there
+            reporter._tw.line()
         reporter.write_line(line)
 
 

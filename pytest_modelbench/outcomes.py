@@ -135,6 +135,19 @@ def synthetic_report(
     )
 
 
+def teardown_of(report: pytest.TestReport) -> pytest.TestReport:
+    """Return the report that ends an item of which no worker ran anything."""
+    return pytest.TestReport(
+        nodeid=report.nodeid,
+        location=report.location,
+        keywords={},
+        outcome="passed",
+        longrepr=None,
+        when="teardown",
+        user_properties=report.user_properties,
+    )
+
+
 def replay_report(
     nodeid: str, entry: Entry, record: AttemptRecord | None, *, fail_unsolved: bool
 ) -> pytest.TestReport:

@@ -58,7 +58,8 @@ class Plan:
 
     ``certifying`` are dealt before the first cell of their case and are no part of the grid. Nor is
     ``aside``: cells that only users' own tests look at, of packs that the command line does not
-    name, and with ``--lf`` those that have a verdict.
+    name, and with ``--lf`` those that have a verdict. ``grid`` and ``aside`` stand in the order of
+    the grid, so that items of two runs do; ``dealing`` are their cells in the order of dealing.
     """
 
     certifying: tuple[Planned, ...]
@@ -66,6 +67,7 @@ class Plan:
     aside: tuple[Planned, ...] = ()
     certificates: Mapping[tuple[str, str], Certificate] = field(default_factory=dict)
     damaged: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
+    dealing: tuple[Cell, ...] = ()
 
     def __iter__(self) -> Iterator[Planned]:
         yield from self.certifying
@@ -80,7 +82,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read ``to_json``'s form back; certificates stay with the controller."""
+        """Read ``to_json``'s form back; certificates and dealing stay with the controller."""
         certifying, grid, aside, damaged = json.loads(text)
         return cls(
             tuple(map(_planned, certifying)),
@@ -171,10 +173,11 @@ def make_plan(inputs: Inputs) -> Plan:
             certifying += [p for p in missing if p.cell not in in_grid]
     return Plan(
         tuple(certifying),
-        tuple(_in_order(grid, inputs.index)),
-        tuple(_in_order(aside, inputs.index)),
+        tuple(grid),
+        tuple(aside),
         certificates,
         damaged,
+        tuple(_dealing([*grid, *aside], inputs.index)),
     )
 
 
@@ -302,16 +305,15 @@ def _without_fresh(inputs: Inputs) -> Inputs:
     return replace(inputs, fresh_series="", rerun_stale=True, faults_only=False)
 
 
-def _in_order(grid: list[Planned], index: Index) -> list[Planned]:
-    """Order cells for dealing: long ones paired with short ones by their stored durations.
+def _dealing(grid: list[Planned], index: Index) -> list[Cell]:
+    """Return the cells to run in the order of dealing: long ones paired with short ones.
 
-    A worker holds two items, so the longest is bound to the shortest, and so on. Without any
+    By their stored durations: a worker holds two items, so the longest is bound to the shortest, and so on. Without any
     stored duration the order of the grid stands: candidates interleaved, case by case.
     """
     todo = [p for p in grid if p.action in (Action.RUN, Action.REGRADE)]
-    rest = [p for p in grid if p.action not in (Action.RUN, Action.REGRADE)]
     if not todo:
-        return rest
+        return []
     by_case: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     by_candidate: dict[str, list[float]] = defaultdict(list)
     for entry in index.entries():
@@ -320,7 +322,7 @@ def _in_order(grid: list[Planned], index: Index) -> list[Planned]:
             by_candidate[entry.candidate].append(entry.seconds)
     candidate_median = {name: statistics.median(values) for name, values in by_candidate.items()}
     if not any(p.cell.candidate in candidate_median for p in todo):
-        return rest + todo
+        return [p.cell for p in todo]
     fallback = statistics.median(candidate_median.values())
 
     def expected(p: Planned) -> float:
@@ -330,5 +332,4 @@ def _in_order(grid: list[Planned], index: Index) -> list[Planned]:
     longest_first = sorted(todo, key=expected, reverse=True)
     half = (len(longest_first) + 1) // 2
     long, short = longest_first[:half], longest_first[half:][::-1]
-    paired = [p for i, p in enumerate(long) for p in (p, *short[i : i + 1])]
-    return rest + paired
+    return [p.cell for i, p in enumerate(long) for p in (p, *short[i : i + 1])]

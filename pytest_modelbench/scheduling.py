@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_modelbench.plan import Action, Plan
+from pytest_modelbench.plan import Plan
 from pytest_modelbench.records import Cell
 
 if TYPE_CHECKING:
@@ -183,21 +183,31 @@ def deal_order(
     Cells of candidates whose server is another's first stand behind those, in the plan's order.
     ``own`` are users' own tests of cells: behind the cells themselves, whose attempts they share.
     """
-    ranks = {planned.cell: rank for rank, planned in enumerate((*plan, *plan.aside))}
+    order = dict.fromkeys((*(planned.cell for planned in plan.certifying), *plan.dealing))
+    ranks = {cell: rank for rank, cell in enumerate(order)}
     certifying = len(plan.certifying)
-    todo = {p.cell for p in plan if p.action in (Action.RUN, Action.REGRADE)}
-    groups = list(dict.fromkeys(turn.group for turn in turns.values() if turn.group))
+    place = place_in_turns(turns)
 
     def rank(index: int) -> tuple[bool, int, bool, int]:
         cell = cells.get(index)
         if cell is None:
             return (True, 0, False, -1)
-        group = turns.get(cell.candidate, Turn()).group
-        later = groups.index(group) if group else 0
-        return (index in own or ranks[cell] >= certifying, later, index in own, ranks[cell])
+        uncertified = index in own or ranks[cell] >= certifying
+        return (uncertified, place(cell), index in own, ranks[cell])
 
-    dealt = (i for i in range(count) if i not in cells or i in own or cells[i] in todo)
+    dealt = (i for i in range(count) if i not in cells or cells[i] in ranks)
     return sorted(dealt, key=rank)
+
+
+def place_in_turns(turns: Mapping[str, Turn]) -> Callable[[Cell | None], int]:
+    """Return what tells a cell's place in the turns of its server; 0 for all that need none."""
+    groups = list(dict.fromkeys(turn.group for turn in turns.values() if turn.group))
+
+    def place(cell: Cell | None) -> int:
+        group = turns.get(cell.candidate, Turn()).group if cell is not None else ""
+        return groups.index(group) if group else 0
+
+    return place
 
 
 class CellScheduling:
