@@ -125,6 +125,12 @@ class Table:
             return None
         return value
 
+    def take_rest(self) -> dict[str, object]:
+        """Return all that nobody took yet; what it means is for others to say."""
+        rest = {key: value for key, value in self._values.items() if key not in self._known}
+        self._known += rest
+        return rest
+
     def finish(self) -> None:
         """Note every key that is not known here."""
         for key in self._values:

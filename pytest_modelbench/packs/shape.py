@@ -51,11 +51,18 @@ def check_id(what: str, name: str, path: Path, line: int | None, problems: Probl
         )
 
 
-def check_top(folder: Path, problems: Problems, folders: tuple[str, ...] | None = None) -> None:
+def check_top(
+    folder: Path,
+    problems: Problems,
+    folders: tuple[str, ...] | None = None,
+    *,
+    may_list_cases: bool = False,
+) -> None:
     """Refuse what pytest would run or obey as soon as this folder is its argument.
 
     pytest executes ``conftest.py`` of an argument, of the folders above it and of the ``test*``
     folders in it before any plugin can stop it. ``folders``: the only folders that may be here.
+    ``may_list_cases``: a file of one case a line is read by somebody.
     """
     if not folder.is_dir():
         return
@@ -90,11 +97,11 @@ def check_top(folder: Path, problems: Problems, folders: tuple[str, ...] | None 
                     entry,
                     remedy=f"known here: {', '.join(folders)}",
                 )
-        elif folders is None and entry.name == "cases.jsonl":
+        elif folders is None and entry.name == "cases.jsonl" and not may_list_cases:
             problems.add(
-                "a file of one case a line is not read by this version",
+                "a file of one case a line is read where pack.toml names a benchmark for it",
                 entry,
-                remedy="write a folder with a case.toml for each case",
+                remedy="write [benchmark] to pack.toml, or a folder with a case.toml for each case",
             )
 
 

@@ -97,7 +97,11 @@ class Protocol(typing.Protocol):
 def protocol_named(name: str) -> Protocol:
     """Return a protocol by the name that a pack gives it."""
     from pytest_modelbench.protocols.agent import AgentProtocol
+    from pytest_modelbench.protocols.benchmark import BenchmarkProtocol
 
-    if name != AgentProtocol.name:
-        raise UsageProblem(f"there is no protocol {name!r}; there is: {AgentProtocol.name}")
-    return AgentProtocol()
+    known: tuple[Protocol, ...] = (AgentProtocol(), BenchmarkProtocol())
+    for protocol in known:
+        if protocol.name == name:
+            return protocol
+    names = ", ".join(protocol.name for protocol in known)
+    raise UsageProblem(f"there is no protocol {name!r}; there are: {names}")

@@ -99,7 +99,7 @@ def judge_call(
     for key, value in given.items():
         if key not in schema or key not in options:
             return Ruling(False, "simple_function_checker:unexpected_param")
-        ruling = _judge_value(_mapping(schema[key], name), value, options[key], language)
+        ruling = judge_value(_mapping(schema[key], name), value, options[key], language)
         if not ruling.valid:
             return ruling
     for key, acceptable in options.items():
@@ -174,7 +174,7 @@ PYTHON_TYPES: Mapping[str, type] = {
 PYTHON_LISTS = ("array", "tuple")
 
 
-def _judge_value(
+def judge_value(
     schema: Mapping[str, object], value: object, options: Sequence[object], language: Language
 ) -> Ruling:
     """Judge one argument: its type first, then whether it is among the options."""
