@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_modelbench import auditing, comparison, doctor, log, power, regrading, show
+from pytest_modelbench import auditing, comparison, doctor, evaluate, log, power, regrading, show
 from pytest_modelbench.errors import ModelbenchError
+from pytest_modelbench.probe import command as probing
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 
 USAGE_ERROR = 4
@@ -56,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.set_defaults(run=_new_pack)
 
     show.add_parser(commands)
+    probing.add_parser(commands)
+    evaluate.add_parser(commands)
     comparison.add_parser(commands)
     power.add_parser(commands)
     log.add_parser(commands)
