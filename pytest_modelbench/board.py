@@ -20,11 +20,17 @@ class Board:
         self._seen: tuple[int, int] | None = None
         self.uncertified: dict[str, str] = {}
         self.stopped: dict[str, str] = {}
+        self.ending = False
+        """The run was stopped: what is under way goes on for a moment, and nothing more begins."""
 
     def write(self) -> None:
         """Publish what is decided; called by the controller."""
         aside = self._path.with_suffix(".new")
-        content = {"uncertified": self.uncertified, "stopped": self.stopped}
+        content = {
+            "uncertified": self.uncertified,
+            "stopped": self.stopped,
+            "ending": self.ending,
+        }
         aside.write_text(json.dumps(content), encoding="utf-8")
         aside.replace(self._path)
 
@@ -38,6 +44,7 @@ class Board:
         if stamp != self._seen:
             content = json.loads(self._path.read_text(encoding="utf-8"))
             self.uncertified, self.stopped = content["uncertified"], content["stopped"]
+            self.ending = content["ending"]
             self._seen = stamp
 
     def refusal(self, cell: Cell) -> str:

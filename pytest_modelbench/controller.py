@@ -501,8 +501,9 @@ class Controller:
             self.board.ending = True
             self.board.write()
 
-    # First, so that the summary and xdist's end see the status.
-    @pytest.hookimpl(tryfirst=True)
+    # Last, so that xdist's workers have ended and what they ended well is counted; the terminal's
+    # summary comes after it all the same.
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Turn OK into 1 where a selected cell has no verdict or a case is broken."""
         if not measures(self.config):

@@ -277,6 +277,8 @@ class Worker:
         """Try a cell once; return its verdict, or the fault that no further try follows."""
         cell = planned.cell
         self._board.read()
+        if self._board.ending:
+            self._refuse("the run was stopped")
         if why := self._board.refusal(cell):
             self._refuse(why)
         number = self._tries.next(cell)
@@ -288,6 +290,8 @@ class Worker:
             return record  # the run was killed: this says nothing about the candidate
         if record.fault is not None and record.fault.kind == "candidate-stopped":
             self._refuse(f"{cell.candidate} was stopped: {record.fault.text}")
+        if record.fault is not None and record.fault.kind == "budget":
+            self._refuse(f"not run: {record.fault.text}")
         self._store(record)
         permanent = record.fault is not None and record.fault.permanent
         if number <= self.settings.fault_retries and not permanent:
