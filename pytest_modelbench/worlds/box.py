@@ -45,7 +45,8 @@ class BoxSpec:
 
     A later mount lies over an earlier one. A writable source belongs to ``Box.owner``.
     ``environment`` is added to the few variables of ``variables``; it is never the harness's own.
-    ``scratch_bytes`` bounds HOME and TMPDIR each; ``memory_bytes`` the address space of a process.
+    ``scratch_bytes`` bounds HOME and TMPDIR each; ``memory_bytes`` the address space of a process;
+    ``tree_bytes`` all writable mounts in sum: a command that ``Box.run`` runs is killed beyond it.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -56,6 +57,12 @@ class BoxSpec:
     memory_bytes: int | None = 4 * 2**30
     processes: int = 256
     open_files: int = 1024
+    tree_bytes: int = 2 * 2**30
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """Return the sources that a command can write to, for ``DiskWatch``."""
+        return tuple(mount.source for mount in self.mounts if mount.writable)
 
 
 @dataclass(frozen=True)

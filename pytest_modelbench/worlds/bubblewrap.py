@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.worlds import ownership, seccomp
 from pytest_modelbench.worlds.box import BoxSpec, Completed, ending, variables
+from pytest_modelbench.worlds.disk import DiskWatch
 from pytest_modelbench.worlds.layout import layout
 from pytest_modelbench.worlds.supervision import END_SECONDS, close_pipes, wait_gone, watch
 
@@ -72,11 +73,14 @@ class BubblewrapBox:
                 seconds=seconds,
                 output_bytes=output_bytes,
                 end=inside.end,
+                over=DiskWatch(spec.written, spec.tree_bytes).over,
             )
             code = inside.exit_code()
         status: int | None = None
         ended_by: int | None = None
-        if not seen.timed_out:
+        if seen.over:
+            ended_by = signal.SIGKILL.value
+        elif not seen.timed_out:
             if code is None:
                 raise Fault("box", f"bubblewrap failed: {_last_line(seen.output)}")
             status, ended_by = ending(code)

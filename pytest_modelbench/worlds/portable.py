@@ -33,6 +33,7 @@ from pytest_modelbench.worlds.box import (
     ending,
     variables,
 )
+from pytest_modelbench.worlds.disk import DiskWatch
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.runs import SCRATCH, runs_root
 from pytest_modelbench.worlds.supervision import END_SECONDS, close_pipes, wait_gone, watch
@@ -80,8 +81,11 @@ class PortableBox:
                 seconds=seconds,
                 output_bytes=output_bytes,
                 end=held.end,
+                over=DiskWatch(spec.written, spec.tree_bytes).over,
             )
         status, ended_by = (None, None) if seen.timed_out else ending(held.exit_code())
+        if seen.over:
+            status, ended_by = None, signal.SIGKILL.value
         return Completed(status, ended_by, seen.output, seen.total, seen.timed_out, seen.seconds)
 
     def start(

@@ -18,6 +18,7 @@ END_SECONDS = 20.0
 """How long a killed process may take to be gone before that is a fault."""
 
 _CHUNK = 2**16
+_ASK_SECONDS = 0.5
 _POLL_SECONDS = 0.02  # only where the kernel cannot tell us that a process ended
 
 
@@ -30,6 +31,8 @@ class Watched:
     total: int
     timed_out: bool
     seconds: float
+    over: str = ""
+    """Why it was killed before its time."""
 
 
 class CappedOutput:
@@ -73,11 +76,13 @@ def watch(
     seconds: float,
     output_bytes: int,
     end: Callable[[], None],
+    over: Callable[[], str] = lambda: "",
 ) -> Watched:
     """See a process to its end or its deadline, then call ``end``, then take what is left.
 
     ``end`` leaves nothing of the process alive, the process itself included. The process counts as
-    ended when it exits, not at the end of its output: a survivor may hold the pipe (FR28).
+    ended when it exits, not at the end of its output: a survivor may hold the pipe (FR28). ``over``
+    is asked now and then whether it may go on; a text ends it as the deadline does.
     """
     begin = time.monotonic()
     output = CappedOutput(output_bytes)
@@ -89,6 +94,8 @@ def watch(
         if ends.fd is not None:
             selector.register(ends.fd, selectors.EVENT_READ, "ended")
         left = memoryview(stdin)
+        why = ""
+        asked = begin
         if process.stdin is not None:
             os.set_blocking(process.stdin.fileno(), False)
             selector.register(process.stdin, selectors.EVENT_WRITE, "input")
@@ -97,7 +104,12 @@ def watch(
             timed_out = remaining <= 0
             if timed_out or ends.seen():
                 break
-            events = {key.data for key, _ in selector.select(min(remaining, ends.patience))}
+            patience = min(remaining, ends.patience, _ASK_SECONDS)
+            events = {key.data for key, _ in selector.select(patience)}
+            if time.monotonic() - asked >= _ASK_SECONDS:
+                asked = time.monotonic()
+                if why := over():
+                    break
             if "input" in events and process.stdin is not None:
                 left = _feed(process.stdin.fileno(), left)
                 if not left:
@@ -114,7 +126,10 @@ def watch(
         if not _take(out.fileno(), output, when_empty=False):
             break
     close_pipes(process)
-    return Watched(code, output.value(), output.total, timed_out, time.monotonic() - begin)
+    seconds = time.monotonic() - begin
+    if why:
+        output.add(f"\n[killed: {why}]\n".encode())
+    return Watched(code, output.value(), output.total, timed_out, seconds, why)
 
 
 def close_pipes(process: subprocess.Popen[bytes]) -> None:
