@@ -25,21 +25,25 @@ CASES_INI = "modelbench_cases"
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise ValueError("name at least one candidate")
+        raise argparse.ArgumentTypeError("name at least one candidate")
     return names
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("must be 1 or more")
-    return number
+    return _whole(text, least=1)
 
 
 def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError("must be 0 or more")
+    return _whole(text, least=0)
+
+
+def _whole(text: str, *, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is too small: it must be {least} or more")
     return number
 
 
