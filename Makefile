@@ -20,7 +20,7 @@ ARGS ?=
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
 
-.PHONY: help demo test check install install-dev lint types docs tests quick soak fuzz coverage format clean
+.PHONY: help demo agents test check install install-dev lint types docs tests quick soak fuzz coverage format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -78,6 +78,9 @@ fuzz: install-dev ## a million inputs each for what the trusted side reads of a 
 	@$(PIP_INSTALL) atheris
 	for target in message manifest harvest; do \
 	$(BIN)/python tests/fuzz/trusted_side.py $$target -runs=1000000 -max_len=4096 || exit 1; done
+
+agents: install-dev ## Codex and Claude Code as released, from npm, beside the programs that `make tests` tries
+	MODELBENCH_AGENTS=all $(BIN)/pytest --timeout 900 tests/unit/protocols/test_real_programs.py $(ARGS)
 
 coverage: install-dev ## every test, and the lines that none reaches
 	$(BIN)/coverage erase
