@@ -223,6 +223,24 @@ def crash(
     )
 
 
+def not_begun(task: Task, fault: Fault) -> AttemptRecord:
+    """Return the record of a try that was not let begin: the candidate was not called."""
+    return AttemptRecord.model_validate(
+        {
+            "id": secrets.token_hex(8),
+            "run": task.run,
+            "series": task.series,
+            **task.cell._asdict(),
+            "try": task.tries,
+            "identity": task.identity,
+            "started": utc_now(),
+            "seconds": 0.0,
+            "note": task.note,
+            **_faulted(fault, Stage.WORK),
+        }
+    )
+
+
 def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:
     """Return the files that an attempt left; StoreProblem where they are no longer here."""
     if record.harvest is not None:

@@ -155,6 +155,8 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         interval=config.getoption("modelbench_interval"),
         midp=config.getoption("modelbench_midp"),
         baseline=baseline,
+        budget_usd=config.getoption("modelbench_budget"),
+        budget_tokens=config.getoption("modelbench_budget_tokens"),
         split=draw.split,
         draw=draw.in_words(),
         drawn=drawn,

@@ -140,6 +140,7 @@ class Heartbeat:
         self._kinds: set[tuple[str, str]] = set()
         self._start = self._last = clock()
         self._last_done = 0
+        self._waits: Callable[[], str] = lambda: ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -152,6 +153,10 @@ class Heartbeat:
 
         if self._step and self._total:
             threading.Thread(target=look, name="modelbench-heartbeat", daemon=True).start()
+
+    def tell_waits(self, waits: Callable[[], str]) -> None:
+        """Take what says which candidates wait, and how much longer; "" for none."""
+        self._waits = waits
 
     def stop(self) -> None:
         """Say nothing more."""
@@ -209,6 +214,8 @@ class Heartbeat:
         if self._dollars:
             unknown = f" and {self._unpriced} cells of unknown cost" if self._unpriced else ""
             parts.append(f"${self._dollars:.2f}{unknown}")
+        if waits := self._waits():
+            parts.append(waits)
         if done >= max(20, self._total / 10) and done < 0.9 * self._total:
             left = (self._clock() - self._start) / done * (self._total - done)
             parts.append(f"{_clock(left)} left")

@@ -33,6 +33,13 @@ def _positive(text: str) -> int:
     return _whole(text, least=1)
 
 
+def _dollars(text: str) -> float:
+    amount = float(text.removeprefix("$"))
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return amount
+
+
 def _natural(text: str) -> int:
     return _whole(text, least=0)
 
@@ -104,6 +111,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="how often a faulted cell is tried again at the end of the queue (default: 1)",
+    )
+    group.addoption(
+        "--modelbench-budget",
+        type=_dollars,
+        default=None,
+        metavar="USD",
+        help="begin no more cells when this run has cost so much; the rest is not run, exit 1",
+    )
+    group.addoption(
+        "--modelbench-budget-tokens",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="begin no more cells when this run has used so many tokens",
     )
     group.addoption(
         "--modelbench-isolation",

@@ -45,6 +45,8 @@ class Settings:
     interval: str = "wilson"
     midp: bool = False
     baseline: str = ""
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
     split: str = ""
     draw: str = ""
     """How cases were chosen, in words."""

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 
-from pytest_modelbench.attempt import Task, attempt, has_evidence, stored_harvest
+from pytest_modelbench.attempt import Task, attempt, has_evidence, not_begun, stored_harvest
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.engines import Engine
 from pytest_modelbench.engines.inline import InlineEngine
-from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.errors import Fault, StoreProblem
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import Address
 from pytest_modelbench.packs.model import Case, Pack
@@ -143,8 +143,15 @@ class Workplace:
 
     def _attempt(self, task: Task) -> AttemptRecord:
         paid = task.candidate.calls_model and task.regrades is None
-        kept = partial(self._unfinished.keep, run=self._run) if paid else lambda record: None
-        return attempt(task, self._services, self._evidence, kept)
+        if not paid or self._services.gateway is None:
+            return attempt(task, self._services, self._evidence)
+        kept = partial(self._unfinished.keep, run=self._run)
+        try:
+            begun = self._services.gateway.begin(task.candidate.name)
+        except Fault as fault:
+            return not_begun(task, fault)
+        with begun:
+            return attempt(task, self._services, self._evidence, kept)
 
     def stored(self, record: AttemptRecord) -> None:
         """Note that a record is stored; called by the worker that stored it."""

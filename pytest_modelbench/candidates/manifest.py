@@ -16,6 +16,7 @@ from pytest_modelbench.candidates.places import line_of, read_toml
 from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.errors import RegistryProblem
 from pytest_modelbench.gateway.wire import Patience
+from pytest_modelbench.gateway.words import unknown_words, words_of
 from pytest_modelbench.records import BUILT_IN, Candidate, Record, Server
 
 R = TypeVar("R", bound=Record)
@@ -67,6 +68,12 @@ class Manifest:
             keys = ("servers", name)
             self._refuse_unknown(table, keys, Server)
             found[name] = self._built(Server, {"name": name} | table, keys)
+            if not found[name].turns and (found[name].start or found[name].stop):
+                raise self.problem(
+                    "start and stop serve one model after the other, and turns is false",
+                    (*keys, "turns"),
+                    "take one of the two back",
+                )
         return found
 
     def patience(self) -> Patience:
@@ -170,11 +177,25 @@ class Manifest:
                 (*keys, "server"),
                 choice(candidate.server, list(servers)) if servers else "add that table",
             )
+        self._fill_commands(candidate, servers)
         flaw = flaw_of(candidate) or flaw_of_command(candidate)
         if flaw is not None:
             raise self.problem(flaw.what, (*keys, *flaw.keys), flaw.remedy)
         self._built(Tuning, candidate.tuning, (*keys, "tuning"))
         return candidate
+
+    def _fill_commands(self, candidate: Candidate, servers: Mapping[str, Server]) -> None:
+        """Raise where a command of a candidate's server has a word that the candidate lacks."""
+        server = servers.get(candidate.server)
+        for name in ("start", "stop", "ready"):
+            for word in unknown_words(getattr(server, name, ""), candidate):
+                there = ", ".join(name for name, value in words_of(candidate).items() if value)
+                raise self.problem(
+                    f"{name} has {{{word}}}, which candidate {candidate.name} has not",
+                    ("servers", candidate.server, name),
+                    f"declare it in [candidates.{candidate.name}.facts], or write {{{{ for a "
+                    f"brace; there are {there}",
+                )
 
     def _with_script(self, candidate: Candidate, keys: tuple[str, ...]) -> Candidate:
         if not candidate.script:

@@ -119,6 +119,9 @@ class Registry:
         groups: dict[str, dict[tuple[str, str], list[str]]] = {}
         for candidate in candidates:
             server = self.server_of(candidate)
+            declared = self.servers.get(server)
+            if declared is not None and not declared.turns:
+                continue
             if server and candidate.calls_model:
                 model = (candidate.model, candidate.api_base)
                 groups.setdefault(server, {}).setdefault(model, []).append(candidate.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import string
 import time
@@ -11,9 +12,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.admission import Admission, Stopped
+from pytest_modelbench.gateway.admission import Admission, Stopped, TooLong
 from pytest_modelbench.gateway.history import repair, tool_names
 from pytest_modelbench.gateway.ledger import Account, Debit, Ledger
+from pytest_modelbench.gateway.limits import estimated_tokens
 from pytest_modelbench.gateway.models import same_model
 from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, classify, refusal
 from pytest_modelbench.gateway.retries import Retries
@@ -21,7 +23,7 @@ from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Call, Upstream, Upstreams
 from pytest_modelbench.gateway.usage import UNKNOWN
 from pytest_modelbench.gateway.wire import GatewayConfig, Redactor, Stop
-from pytest_modelbench.records import Candidate
+from pytest_modelbench.records import Candidate, Role
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class _OneCall:
         self._messages = repair(asked.messages)
         self._tools = tool_names(asked.tools)
         self._params = self._merged_params()
+        # Counted only where it is needed: it means writing the messages once more.
+        self._estimate = self._estimated() if self._admission.counts_tokens(candidate.name) else 1
         self._retries = Retries(self._config.retries, self._config.max_wait)
         self._began = self._clock()
         self._held = 0.0
@@ -94,7 +98,6 @@ class _OneCall:
         self._in_flight = False
 
     async def run(self) -> Reply:
-        name = self._candidate.name
         rest: dict[str, JsonValue] = {"tools": self._asked.tools, "params": self._params}
         if self._asked.by_program:
             rest["wire"] = self._asked.wire
@@ -111,10 +114,13 @@ class _OneCall:
                 return await self._try_until_done()
         except Stopped as error:
             return self._end(stopped(error.stop), UNSENT)
+        except TooLong as error:
+            self._held = self._clock() - self._began
+            text = f"{error}, and max_wait is {self._config.max_wait:g} s"
+            return self._end(refusal(ReplyOutcome.TRANSIENT, "rate-limited", text), UNSENT)
         except TimeoutError:
             text = "the attempt's wall time ended while the call was held or under way"
             self._held = self._clock() - self._began
-            self._admission.ended(name, self._account.grant.attempt, faulty=False)
             return self._end(refusal(ReplyOutcome.TRANSIENT, "wall-limit", text), self._unknown())
         except asyncio.CancelledError:
             # The worker is gone; what its request used is not known any more.
@@ -125,17 +131,23 @@ class _OneCall:
         name = self._candidate.name
         while True:
             waiting = self._clock()
-            async with self._admission.slot(name):
+            async with self._admission.slot(name, self._estimate) as slot:
                 self._held += self._clock() - waiting
                 sending = self._clock()
+                self._calls._ledger.sending(self._account, self._step, self._tries)
                 self._in_flight = True
                 exchange = await self._upstream.send(self._call())
                 self._in_flight = False
                 took = self._clock() - sending
-            reply = self._understand(exchange)
-            if reply.reason == "time-limit":
-                return self._end(reply, exchange)
-            self._admission.ended(name, self._account.grant.attempt, faulty=reply.faulty)
+                self._admission.learn(name, exchange.headers)
+                reply = self._understand(exchange)
+                used = reply.usage
+                slot.settle(
+                    used.input + used.output
+                    if used.input is not None and used.output is not None
+                    else None,
+                    used.output,
+                )
             if not reply.faulty:
                 return self._end(reply, exchange)
             self._held += took
@@ -210,6 +222,11 @@ class _OneCall:
             merged["seed"] = seed + self._account.grant.repeat
         return merged
 
+    def _estimated(self) -> int:
+        size = len(json.dumps(self._messages)) + len(json.dumps(self._asked.tools))
+        room = self._params.get("max_tokens") or self._params.get("max_completion_tokens")
+        return estimated_tokens(size, room)
+
     def _give_up(self, reply: Reply, exchange: Exchange) -> Reply:
         stop = Stop(reason=reply.reason, text=reply.quote, status=reply.status)
         if self._admission.stop(self._candidate.name, stop):
@@ -221,13 +238,17 @@ class _OneCall:
         return reply.model_copy(update={"quote": f"{reply.quote} ({why})" if why else reply.quote})
 
     def _limit_reached(self, reason: str) -> Reply:
+        """Return the end of a grant: a result of the candidate, a fault of a driver or a judge."""
         limits, account = self._account.grant.limits, self._account
+        whole = account.pool.limits if account.pool is not None else limits
         text = (
-            f"{account.used_tokens} of {limits.tokens} tokens used"
+            f"{account.used_tokens} tokens used of {limits.tokens or whole.tokens}"
             if reason == "token-limit"
-            else f"${account.usd:.4f} of ${limits.usd} used"
+            else f"${account.usd:.4f} used of ${limits.usd or whole.usd}"
         )
-        return refusal(ReplyOutcome.RESULT_FAIL, reason, text)
+        if account.grant.role is Role.CANDIDATE:
+            return refusal(ReplyOutcome.RESULT_FAIL, reason, text)
+        return refusal(ReplyOutcome.TRANSIENT, reason, f"{account.grant.role}: {text}")
 
     def _unknown(self) -> Exchange:
         """Return the exchange of a request that was given up, if one was under way."""
@@ -252,6 +273,7 @@ class _OneCall:
             held=round(self._held - self._debited_held, 6),
             served_model=reply.served_model,
             reason=reply.reason if last and reply.outcome not in _GOES_ON else "",
+            lost=self._in_flight,
         )
         self._debited_held = self._held
         self._calls._ledger.debit(account, debit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
@@ -14,10 +15,12 @@ from pydantic import JsonValue, ValidationError
 
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.replies import Reply
-from pytest_modelbench.gateway.wire import Ended, GrantRequest
+from pytest_modelbench.gateway.windows import Reading
+from pytest_modelbench.gateway.wire import Ended, Entry, GrantRequest
 from pytest_modelbench.records import Limits, Role, Usage
 
 CONTROL_SECONDS = 60.0
+BEGIN_TRIES = 8
 
 
 class SessionEnd(NamedTuple):
@@ -44,8 +47,12 @@ class GatewayClient:
         case_id: str = "",
         repeat: int = 1,
         limits: Limits | None = None,
+        pool: Limits | None = None,
     ) -> Session:
         """Open a session for one role of one attempt.
+
+        ``pool`` are the tokens and usd of the whole attempt, of which all roles' grants are parts:
+        a part with ``limits`` has those set aside until it is closed, and the rest of it goes back.
 
         Raises Fault: ``candidate-stopped`` (permanent) where the candidate was stopped, ``gateway``
         where the gateway cannot be reached or knows no such candidate.
@@ -57,12 +64,44 @@ class GatewayClient:
             case=case_id,
             repeat=repeat,
             limits=limits or Limits(),
+            pool=pool,
         )
         answer = self._control("POST", "/control/grants", wanted.model_dump_json().encode())
         return Session(self._socket_path, str(_body(answer)["token"]), self)
 
+    def begin(self, candidate_name: str) -> Begun:
+        """Wait until a cell of a candidate may begin; hold what is returned until it has ended.
+
+        Raises Fault with ``permanent`` where it may not in this run: ``budget``,
+        ``candidate-stopped``, ``server-not-ready``; and ``gateway`` where nobody answers.
+        """
+        for tries in range(1, BEGIN_TRIES + 1):
+            begun = Begun(self._socket_path, self._secret, candidate_name)
+            try:
+                begun.wait()
+            except _Gone as error:
+                # It was killed, and is started again; what it knew of waiting cells is this.
+                begun.close()
+                if tries == BEGIN_TRIES:
+                    raise Fault(
+                        "gateway", f"the gateway ended while a cell waited: {error}"
+                    ) from error
+                time.sleep(0.1 * tries)
+            except BaseException:
+                begun.close()
+                raise
+            else:
+                return begun
+        raise AssertionError("the loop returns or raises")
+
+    def read_windows(self, candidate_name: str, readings: Sequence[Reading]) -> None:
+        """Tell the usage windows that an agent program has told of its provider."""
+        body = json.dumps([reading.model_dump() for reading in readings]).encode()
+        path = f"/control/windows?candidate={quote(candidate_name, safe='')}"
+        _body(self._control("POST", path, body))
+
     def status(self) -> dict[str, JsonValue]:
-        """Return ``stopped``, the candidates that are stopped and why, and the ``pid``."""
+        """Return ``stopped`` and ``waiting`` (candidates, and why), ``spent``, and the ``pid``."""
         return _body(self._control("GET", "/control/status"))
 
     def stop(self, candidate_name: str, reason: str, text: str = "") -> None:
@@ -150,6 +189,55 @@ class Session:
         """Close it, unless that has been done."""
         if self.ended is None:
             self.close()
+
+
+class Begun:
+    """A cell that waits to begin, or has begun: a connection that the gateway holds open."""
+
+    def __init__(self, socket_path: str, secret: str, candidate_name: str) -> None:
+        self._connection = _Connection(socket_path, None)
+        self._path = f"/control/cells?candidate={quote(candidate_name, safe='')}"
+        self._secret = secret
+        self._response: http.client.HTTPResponse | None = None
+
+    def wait(self) -> None:
+        """Wait until the cell may begin. Raises Fault where it may not, _Gone where nobody says."""
+        try:
+            headers = {"authorization": f"Bearer {self._secret}"}
+            self._connection.request("POST", self._path, headers=headers)
+            self._response = self._connection.getresponse()
+            while line := self._response.readline():
+                entry = Entry.model_validate_json(line)
+                if entry.refused:
+                    raise Fault(entry.refused, entry.text, permanent=entry.permanent)
+                if not entry.waits:
+                    return
+        except (OSError, http.client.HTTPException, ValidationError) as error:
+            raise _Gone(f"{type(error).__name__}: {error}") from error
+        raise _Gone("it said nothing more")
+
+    def close(self) -> None:
+        """Say that the cell has ended."""
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
+    def __enter__(self) -> Begun:
+        """Return the begun cell."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Say that it has ended."""
+        self.close()
+
+
+class _Gone(Exception):
+    """The gateway went away before it had said whether a cell may begin."""
 
 
 class _Answer(NamedTuple):

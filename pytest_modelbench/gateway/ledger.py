@@ -1,7 +1,8 @@
 """The accounts of all grants: every request debited once, whatever dies in between.
 
-A debit is written to a journal before its reply is handed out. A gateway that is started again
-reads the journal and knows each grant and what it has used.
+A request is noted in a journal before it is sent, and its debit before its reply is handed out. A
+gateway that is started again reads the journal and knows each grant and what it has used; a
+request that was sent and has no debit gets one, of unknown usage.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,15 +20,16 @@ from pydantic import JsonValue
 
 from pytest_modelbench.gateway.prices import Price
 from pytest_modelbench.gateway.replies import Reply
-from pytest_modelbench.gateway.usage import CallUsage
+from pytest_modelbench.gateway.usage import UNKNOWN, CallUsage
 from pytest_modelbench.gateway.wire import Ended, GrantRequest, Stop
-from pytest_modelbench.records import Record, Usage
+from pytest_modelbench.records import Limits, Record, Usage
 
 
 class Debit(Record):
     """One request and what it used. ``step`` counts the calls of a grant, ``tries`` those of one.
 
-    ``last`` marks the request that ended its call. ``waited`` is the wait after it.
+    ``last`` marks the request that ended its call. ``waited`` is the wait after it. ``lost``: it
+    was sent and nobody knows what became of it. ``at`` is in seconds since the epoch.
     """
 
     step: int
@@ -40,6 +43,76 @@ class Debit(Record):
     held: float = 0.0
     served_model: str = ""
     reason: str = ""
+    lost: bool = False
+    at: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Return input and output together, as far as they are known."""
+        return (self.usage.input or 0) + (self.usage.output or 0)
+
+    @property
+    def spent_usd(self) -> float | None:
+        """Return what counts for a budget: the amount billed, else the list price, if known."""
+        return self.usd if self.usage.billed_usd is None else self.usage.billed_usd
+
+
+@dataclass
+class Spent:
+    """What budgets are held to: everything that was debited, for whatever role and to what end.
+
+    ``unpriced`` counts the requests with a reply whose cost is unknown.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    def add(self, debit: Debit) -> None:
+        """Add a debit."""
+        self.requests += debit.requests
+        self.tokens += debit.tokens
+        self.usd += debit.spent_usd or 0.0
+        if debit.requests and debit.spent_usd is None and (debit.lost or not debit.faulty):
+            self.unpriced += 1
+
+
+@dataclass
+class Pool:
+    """The grant of an attempt, of which the roles' grants are parts.
+
+    A part with an amount of its own has it set aside; what it does not use is returned when it is
+    closed. The others share what is left.
+    """
+
+    limits: Limits
+    used_tokens: int = 0
+    used_usd: float = 0.0
+    open: dict[str, Account] = field(default_factory=dict)
+
+    def add(self, account: Account) -> None:
+        """Take a part in."""
+        self.open[account.token] = account
+
+    def give_back(self, account: Account) -> None:
+        """Close a part; what it used is gone, the rest is there for others."""
+        if self.open.pop(account.token, None) is not None:
+            self.used_tokens += account.used_tokens
+            self.used_usd += account.usd
+
+    def over(self, account: Account) -> str:
+        """Return the reason why a part may use no more, "" while it may."""
+        others = [one for one in self.open.values() if one is not account]
+        if self.limits.tokens is not None:
+            aside = sum(max(o.grant.limits.tokens or 0, o.used_tokens) for o in others)
+            if self.used_tokens + aside + account.used_tokens >= self.limits.tokens:
+                return "token-limit"
+        if self.limits.usd is not None:
+            kept = sum(max(o.grant.limits.usd or 0.0, o.usd) for o in others)
+            if self.used_usd + kept + account.usd >= self.limits.usd:
+                return "usd-limit"
+        return ""
 
 
 @dataclass
@@ -49,6 +122,7 @@ class Account:
     token: str
     grant: GrantRequest
     price: Price | None
+    pool: Pool | None = None
     steps: int = 0
     requests: int = 0
     calls: int = 0
@@ -65,14 +139,15 @@ class Account:
     served: list[str] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
     ended: str = ""
+    faulty: bool = False
     whole_steps: int = 0
     _ended_steps: set[int] = field(default_factory=set)
     _debited: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, debit: Debit) -> None:
-        """Add a debit once; the same one again changes nothing."""
+    def add(self, debit: Debit) -> bool:
+        """Add a debit once; the same one again changes nothing. Return whether it was new."""
         if not self._is_new(debit):
-            return
+            return False
         self.steps = max(self.steps, debit.step)
         self.requests += debit.requests
         self.held += debit.held
@@ -97,10 +172,15 @@ class Account:
             self.billed_all = self.billed_all and usage.billed_usd is not None
             if debit.served_model and debit.served_model not in self.served:
                 self.served.append(debit.served_model)
+        if debit.lost:
+            self.unmetered += 1
+            self.priced = self.billed_all = False
         if debit.last:
+            self.faulty = debit.faulty
             self.ended = debit.reason
             if debit.reason:
                 self.reasons[debit.reason] = self.reasons.get(debit.reason, 0) + 1
+        return True
 
     def _is_new(self, debit: Debit) -> bool:
         """Note a debit; what is remembered of ended steps is their number alone."""
@@ -133,10 +213,15 @@ class Account:
             return "token-limit"
         if limits.usd is not None and self.usd >= limits.usd:
             return "usd-limit"
-        return ""
+        return "" if self.pool is None else self.pool.over(self)
 
-    def usage(self) -> Usage:
-        """Return the sums. A cost that is not known for one of the calls is not known."""
+    def usage(self, usd_per_token: float | None = None) -> Usage:
+        """Return the sums. A cost that is not known for one of the calls is not known.
+
+        ``usd_per_token`` is what an output token costs on a server of one's own, as measured.
+        """
+        output = self.tokens.get("output")
+        derivable = usd_per_token is not None and output is not None and not self.unmetered
         return Usage(
             requests=self.requests,
             calls=self.calls,
@@ -152,12 +237,13 @@ class Account:
             waits=self.waits,
             wait_seconds=round(self.wait_seconds, 6),
             price=self.price.source if self.price is not None else "",
+            derived_usd=round((usd_per_token or 0.0) * (output or 0), 12) if derivable else None,
         )
 
-    def report(self) -> Ended:
+    def report(self, usd_per_token: float | None = None) -> Ended:
         """Return the state of the grant."""
         return Ended(
-            usage=self.usage(),
+            usage=self.usage(usd_per_token),
             held_seconds=round(self.held, 6),
             served_model=", ".join(self.served),
             ended=self.ended,
@@ -172,12 +258,18 @@ class Ledger:
         self._secret = secret.encode()
         self._prices = prices
         self._accounts: dict[str, Account] = {}
+        self._pools: dict[str, Pool] = {}
+        self._sent: set[tuple[str, int, int]] = set()
         self.stops: dict[str, Stop] = {}
+        self.spent: dict[str, Spent] = {}
+        self.on_debit: Callable[[str, Debit], None] = lambda candidate, debit: None
+        self._journal = journal
         whole = self._read(journal)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._file = os.open(journal, flags, 0o600)
         if not whole:
             os.write(self._file, b"\n")
+        self._settle_lost()
 
     def open(self, grant: GrantRequest) -> Account:
         """Open the account of a new grant and return it; its token is a secret of its holder."""
@@ -185,23 +277,51 @@ class Ledger:
         digest = hmac.new(self._secret, nonce + grant.model_dump_json().encode(), hashlib.sha256)
         token = f"mb-{digest.hexdigest()[:40]}"
         self._write({"open": token, "grant": grant.model_dump(mode="json")})
-        account = self._accounts[token] = Account(token, grant, self._prices.get(grant.candidate))
-        return account
+        return self._opened(token, grant)
 
     def account(self, token: str) -> Account | None:
         """Return the open account of a token, None when there is none."""
         return self._accounts.get(token)
 
+    def sending(self, account: Account, step: int, tries: int) -> None:
+        """Note a request before it is sent: were we to die, it is known that it was."""
+        self._write({"sent": account.token, "step": step, "tries": tries})
+
     def debit(self, account: Account, debit: Debit) -> None:
         """Write a debit down, then add it."""
-        self._write({"debit": account.token, "what": debit.model_dump(mode="json")})
-        account.add(debit)
+        debit = debit.model_copy(update={"at": round(time.time(), 3)})
+        self._write(
+            {"debit": account.token, "what": debit.model_dump(mode="json", exclude_defaults=True)}
+        )
+        self._add(account, debit)
 
-    def close(self, account: Account) -> Ended:
+    def close(self, account: Account, usd_per_token: float | None = None) -> Ended:
         """Close an account and return what it used; its token is good for nothing afterwards."""
         self._write({"close": account.token})
-        self._accounts.pop(account.token, None)
-        return account.report()
+        self._closed(account.token)
+        return account.report(usd_per_token)
+
+    @property
+    def spent_in_all(self) -> Spent:
+        """Return what all candidates have spent together."""
+        every = self.spent.values()
+        return Spent(
+            sum(one.requests for one in every),
+            sum(one.tokens for one in every),
+            sum(one.usd for one in every),
+            sum(one.unpriced for one in every),
+        )
+
+    def debits(self) -> Iterator[tuple[str, Debit]]:
+        """Yield every debit of this run from the journal, with its candidate, oldest first."""
+        candidates: dict[str, str] = {}
+        for entry in _entries(self._journal.read_bytes()):
+            token = entry.get("debit")
+            if isinstance(entry.get("open"), str):
+                grant = GrantRequest.model_validate(entry["grant"])
+                candidates[str(entry["open"])] = grant.candidate
+            elif isinstance(token, str) and token in candidates:
+                yield candidates[token], Debit.model_validate(entry["what"])
 
     def note_stop(self, candidate: str, stop: Stop) -> None:
         """Keep a stop, so that it outlives this process."""
@@ -224,20 +344,63 @@ class Ledger:
             return True
         raw = journal.read_bytes()
         for entry in _entries(raw):
-            token = entry.get("open") or entry.get("debit") or entry.get("close")
-            if not isinstance(token, str):
-                candidate = entry.get("stop")
-                if isinstance(candidate, str):
-                    self.stops.setdefault(candidate, Stop.model_validate(entry["why"]))
-            elif "open" in entry:
-                grant = GrantRequest.model_validate(entry["grant"])
-                price = self._prices.get(grant.candidate)
-                self._accounts[token] = Account(token, grant, price)
-            elif "close" in entry:
-                self._accounts.pop(token, None)
-            elif token in self._accounts:
-                self._accounts[token].add(Debit.model_validate(entry["what"]))
+            kind = next((k for k in ("open", "sent", "debit", "close", "stop") if k in entry), "")
+            token = str(entry.get(kind, ""))
+            account = self._accounts.get(token)
+            if kind == "stop":
+                self.stops.setdefault(token, Stop.model_validate(entry["why"]))
+            elif kind == "open":
+                self._opened(token, GrantRequest.model_validate(entry["grant"]))
+            elif kind == "close":
+                self._closed(token)
+            elif account is not None and kind == "sent":
+                self._sent.add((token, _number(entry["step"]), _number(entry["tries"])))
+            elif account is not None and kind == "debit":
+                self._add(account, Debit.model_validate(entry["what"]))
         return raw.endswith(b"\n") or not raw
+
+    def _opened(self, token: str, grant: GrantRequest) -> Account:
+        pool = self._pools.get(grant.attempt)
+        if pool is None and grant.pool is not None:
+            pool = self._pools[grant.attempt] = Pool(grant.pool)
+        account = Account(token, grant, self._prices.get(grant.candidate), pool)
+        self._accounts[token] = account
+        if pool is not None:
+            pool.add(account)
+        return account
+
+    def _add(self, account: Account, debit: Debit) -> None:
+        self._sent.discard((account.token, debit.step, debit.tries))
+        if account.add(debit):
+            candidate = account.grant.candidate
+            self.spent.setdefault(candidate, Spent()).add(debit)
+            self.on_debit(candidate, debit)
+
+    def _closed(self, token: str) -> None:
+        account = self._accounts.pop(token, None)
+        if account is not None and account.pool is not None:
+            account.pool.give_back(account)
+
+    def _settle_lost(self) -> None:
+        """Debit what was sent by a gateway that died before the reply: of unknown usage, once."""
+        for token, step, tries in list(self._sent):
+            account = self._accounts.get(token)
+            if account is not None:
+                lost = Debit(
+                    step=step,
+                    tries=tries,
+                    requests=1,
+                    usage=UNKNOWN,
+                    faulty=True,
+                    lost=True,
+                    reason="gateway",
+                )
+                self.debit(account, lost)
+        self._sent.clear()
+
+
+def _number(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _entries(raw: bytes) -> Iterator[dict[str, JsonValue]]:

@@ -19,7 +19,8 @@ from pathlib import Path
 from types import TracebackType
 
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.gateway.wire import GatewayConfig
+from pytest_modelbench.gateway.windows import Used
+from pytest_modelbench.gateway.wire import GatewayConfig, end_seconds
 from pytest_modelbench.records import Candidate, Server
 
 PREFIX = "mb-gw-"
@@ -68,15 +69,24 @@ class GatewayProcess:
         retries: int = 4,
         max_wait: float = 300.0,
         call_seconds: float = 600.0,
+        usage_pause_threshold: float = 0.8,
+        usage_allowance: float | None = None,
+        budget_usd: float | None = None,
+        budget_tokens: int | None = None,
+        used: Sequence[Used] = (),
+        root: Path | None = None,
+        log: Path | None = None,
     ) -> GatewayProcess:
         """Bind and listen in a short private folder, then start the process on that socket.
 
-        The limits are those of ``Patience``. Folders left by controllers that were killed are
+        The limits are those of ``Patience``, the budgets those of the run, ``used`` is what older
+        runs used within declared windows; servers' commands are run in ``root``, and what they
+        print is kept in the folder ``log``. Folders left by controllers that were killed are
         swept first.
         """
-        root = _root()
-        sweep(root)
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        place = _root()
+        sweep(place)
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -92,6 +102,13 @@ class GatewayProcess:
                 retries=retries,
                 max_wait=max_wait,
                 call_seconds=call_seconds,
+                usage_pause_threshold=usage_pause_threshold,
+                usage_allowance=usage_allowance,
+                budget_usd=budget_usd,
+                budget_tokens=budget_tokens,
+                used=tuple(used),
+                root=str(root) if root is not None else "",
+                log=str(log) if log is not None else "",
             )
             return cls(config, listener, lock)
         except BaseException:
@@ -118,7 +135,7 @@ class GatewayProcess:
         if process is not None:
             _close_stdin(process)
             try:
-                process.wait(CLOSE_SECONDS)
+                process.wait(CLOSE_SECONDS + end_seconds(self._config.servers))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

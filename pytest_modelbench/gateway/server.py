@@ -24,13 +24,22 @@ from pydantic import JsonValue, ValidationError
 from pytest_modelbench.gateway.admission import Admission
 from pytest_modelbench.gateway.apis import Apis, Handler, as_json, bearer, refused
 from pytest_modelbench.gateway.calls import Calls, stopped
+from pytest_modelbench.gateway.cells import Cells
 from pytest_modelbench.gateway.chat import Chat
 from pytest_modelbench.gateway.doors import Doors
-from pytest_modelbench.gateway.ledger import Ledger
+from pytest_modelbench.gateway.ledger import Account, Ledger
 from pytest_modelbench.gateway.prices import price_of
+from pytest_modelbench.gateway.servers import ServerTurns
 from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
-from pytest_modelbench.gateway.wire import DOORS, GatewayConfig, GrantRequest, Redactor, Stop
+from pytest_modelbench.gateway.wire import (
+    DOORS,
+    GatewayConfig,
+    GrantRequest,
+    Redactor,
+    Stop,
+    end_seconds,
+)
 from pytest_modelbench.privacy import close_to_others
 
 END_SECONDS = 1.0
@@ -46,9 +55,23 @@ class Gateway:
         redact = Redactor(keys)
         self.config = config
         self.upstreams = Upstreams()
-        self.admission = Admission(config.candidates, config.servers)
+        self.admission = Admission(
+            config.candidates,
+            config.servers,
+            max_wait=config.max_wait,
+            on_stop=lambda: self.cells.notify(),
+            on_headers=lambda name, headers: self.cells.heard(name, headers),
+        )
         prices = {c.name: price_of(c) for c in config.candidates if c.calls_model}
         self.ledger = Ledger(folder / "journal.jsonl", config.secret, prices)
+        self.turns = ServerTurns(
+            config.candidates,
+            config.servers,
+            log=config.log,
+            root=config.root,
+            on_failed=lambda name, stop: self.cells.stop(name, stop),
+        )
+        self.cells = Cells(config, self.admission, self.ledger, self.turns)
         self.transcripts = Transcripts(folder, redact)
         self.calls = Calls(
             config, self.upstreams, self.admission, self.ledger, self.transcripts, redact
@@ -64,6 +87,8 @@ class Gateway:
         app.router.add_post("/control/grants", self._control(self._open))
         app.router.add_get("/control/grants/{token}", self._control(self._state))
         app.router.add_delete("/control/grants/{token}", self._control(self._close))
+        app.router.add_post("/control/cells", self._control(self.cells.enter))
+        app.router.add_post("/control/windows", self._control(self.cells.reading))
         app.router.add_get("/control/status", self._control(self._status))
         app.router.add_post("/control/stop", self._control(self._stop))
         return app
@@ -72,6 +97,7 @@ class Gateway:
         """Let go of connections and of the journal."""
         await self.apis.close()
         await self.upstreams.close()
+        await self.turns.close()
         self.ledger.shut()
 
     def _control(self, handler: Handler) -> Handler:
@@ -109,7 +135,9 @@ class Gateway:
         if account is None:
             return refused(404, "this token is of no open grant", "unknown-grant")
         final = await self.apis.forget(account)
-        ended = self.ledger.close(account).model_copy(update={"final": final})
+        self.cells.ended(account)
+        ended = self.ledger.close(account, self._usd_per_token(account))
+        ended = ended.model_copy(update={"final": final})
         headers = {GRANT_HEADER: json.dumps(ended.model_dump(mode="json"))}
         return web.Response(
             body=self.transcripts.take(account.token),
@@ -117,9 +145,20 @@ class Gateway:
             content_type="application/octet-stream",
         )
 
+    def _usd_per_token(self, account: Account) -> float | None:
+        """Return what an output token costs on a candidate's own server, at the speed measured."""
+        candidate = self.config.candidate(account.grant.candidate)
+        server = next(
+            (s for s in self.config.servers if candidate and s.name == candidate.server), None
+        )
+        speed = self.admission.speed(account.grant.candidate)
+        if server is None or server.usd_per_hour is None or speed is None:
+            return None
+        return server.usd_per_hour / 3600 / speed
+
     async def _status(self, request: web.Request) -> web.StreamResponse:
         stops: JsonValue = {n: s.model_dump() for n, s in self.admission.stops.items()}
-        return as_json({"pid": os.getpid(), "stopped": stops})
+        return as_json({"pid": os.getpid(), "stopped": stops, **self.cells.status()})
 
     async def _stop(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -158,7 +197,8 @@ async def _serve(config: GatewayConfig, listener: socket.socket) -> None:
         import_in_background()
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    threading.Thread(target=_await_end, args=(loop, ended), daemon=True).start()
+    seconds = END_SECONDS + end_seconds(config.servers)
+    threading.Thread(target=_await_end, args=(loop, ended, seconds), daemon=True).start()
     await ended.wait()
     await doors.close()
     await runner.cleanup()
@@ -168,10 +208,10 @@ async def _serve(config: GatewayConfig, listener: socket.socket) -> None:
         os._exit(0)
 
 
-def _await_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+def _await_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, seconds: float) -> None:
     """Wait for the controller's end, however it went; nothing may keep this process after it."""
     while sys.stdin.buffer.read(4096):
         pass
     loop.call_soon_threadsafe(ended.set)
-    time.sleep(END_SECONDS)
+    time.sleep(seconds)
     os._exit(0)

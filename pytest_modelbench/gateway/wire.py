@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
 from pytest_modelbench.gateway.replies import Reply
+from pytest_modelbench.gateway.windows import Used
 from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
 
 DOORS = "doors"
 """Name of the socket, in the gateway's folder, on which boxes hand their listeners over."""
+
+SERVER_END_SECONDS = 90.0
 
 
 class Patience(Record):
@@ -20,11 +23,16 @@ class Patience(Record):
     ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a
     server that is limiting, loading or failing; ``call_seconds`` one request from its start to the
     last byte of its reply, unless the candidate's ``params`` have a ``timeout``. In seconds.
+
+    ``usage_pause_threshold`` is the share of a usage window at which no new cell is admitted,
+    whoever used it; ``usage_allowance`` the share of any window that one run may use itself.
     """
 
     retries: int = Field(default=4, ge=0)
     max_wait: float = Field(default=300.0, ge=0)
     call_seconds: float = Field(default=600.0, gt=0)
+    usage_pause_threshold: float = Field(default=0.8, gt=0, le=1)
+    usage_allowance: float | None = Field(default=None, gt=0, le=1)
 
 
 class GatewayConfig(Patience):
@@ -34,6 +42,11 @@ class GatewayConfig(Patience):
     servers: tuple[Server, ...] = ()
     secret: str = Field(min_length=16, repr=False)
     folder: str = Field(description="private to one run; journal and transcripts lie there")
+    budget_usd: float | None = Field(default=None, gt=0, description="of the whole run")
+    budget_tokens: int | None = Field(default=None, gt=0)
+    root: str = Field(default="", description="where servers' commands are run")
+    log: str = Field(default="", description="folder of what they print; '' for nowhere")
+    used: tuple[Used, ...] = Field(default=(), description="by older runs, for declared windows")
 
     def candidate(self, name: str) -> Candidate | None:
         """Return a candidate by its name, None when there is none."""
@@ -49,6 +62,22 @@ class GrantRequest(Record):
     case: str = ""
     repeat: int = Field(default=1, ge=1)
     limits: Limits = Limits()
+    pool: Limits | None = Field(
+        default=None, description="tokens and usd of the whole attempt, of which this is a part"
+    )
+
+
+class Entry(Record):
+    """What the gateway says to a worker that asks to begin a cell.
+
+    ``waits`` says why it has to wait, and the line that follows says more; ``refused`` is the kind
+    of fault that keeps it out, "" where it is admitted.
+    """
+
+    waits: str = ""
+    refused: str = ""
+    text: str = ""
+    permanent: bool = False
 
 
 class Ended(Record):
@@ -74,6 +103,11 @@ class Stop(Record):
     reason: str
     text: str = ""
     status: int | None = None
+
+
+def end_seconds(servers: Iterable[Server]) -> float:
+    """Return how long the gateway may take at its end to stop servers that it has started."""
+    return SERVER_END_SECONDS if any(s.start or s.stop for s in servers) else 0.0
 
 
 class Redactor:

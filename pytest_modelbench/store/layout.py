@@ -1,6 +1,6 @@
 """Where results lie: ``results/<pack>/<candidate>/<UTC start>-<run id>.jsonl``, one file a run.
 
-Beside them, not to be committed: ``.evidence/`` (blobs by content) and ``.locks/``.
+Beside them, not to be committed: ``.evidence/`` (blobs by content), ``.locks/`` and ``.logs/``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pytest_modelbench.errors import StoreProblem
 
 EVIDENCE = ".evidence"
 LOCKS = ".locks"
+LOGS = ".logs"
+"""What the commands of servers print: a folder a run."""
 
 LONGEST_NAME = 200
 """Bytes of one quoted folder name; file systems end at 255, and a temporary name needs room."""
@@ -47,8 +49,12 @@ def unquoted(folder: str) -> str:
 
 def results_file(root: Path, pack: str, candidate: str, started: str, run: str) -> Path:
     """Return the file of one run for one candidate on one pack; ``started`` as in records."""
-    moment = re.sub(r"[-:]|\.\d+", "", started)
-    return root / quoted(pack) / quoted(candidate) / f"{moment}-{quoted(run)}.jsonl"
+    return root / quoted(pack) / quoted(candidate) / f"{moment_of(started)}-{quoted(run)}.jsonl"
+
+
+def moment_of(started: str) -> str:
+    """Return a record's time as it stands in the name of a file."""
+    return re.sub(r"[-:]|\.\d+", "", started)
 
 
 def results_files(
@@ -99,9 +105,10 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 _GIT_FILES = {
     ".gitignore": f"""\
-# Evidence and locks stay on the machine that made them; results (*.jsonl) are to be committed.
+# Evidence, locks and logs stay on their machine; results (*.jsonl) are to be committed.
 /{EVIDENCE}/
 /{LOCKS}/
+/{LOGS}/
 """,
     ".gitattributes": """\
 # One file a run, so merges seldom meet; where they do, the union of the lines is right: a line that

@@ -526,30 +526,6 @@ def test_worker_that_goes_away_frees_its_slot(
     assert gone.close().usage.requests == 1
 
 
-def test_faults_of_many_attempts_narrow_a_candidate_until_one_ends(
-    model_server: Servers, gateway: Gateways, behaviour: Behaviours
-) -> None:
-    broken, well = behaviour("R23"), behaviour("R01")
-    server = model_server(*[broken] * 5, well)
-    client = gateway(candidate(server), retries=0).client
-    for number in range(5):
-        with pytest.raises(Fault, match="Internal server error"):
-            client.grant(f"a{number}", "m").chat(USER)
-    server.gate = threading.Event()
-    threads = [
-        threading.Thread(target=client.grant(f"b{n}", "m").chat, args=(USER,)) for n in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    server.wait_for(6)
-    with pytest.raises(AssertionError):
-        server.wait_for(7, seconds=0.5)  # the others wait for the first of them
-    server.gate.set()
-    for thread in threads:
-        thread.join()
-    assert len(server.seen) == 9
-
-
 def test_wrong_token_and_wrong_secret_open_nothing(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:

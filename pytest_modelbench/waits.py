@@ -1,0 +1,135 @@
+"""What candidates wait for before their next cell begins, and what they used before this run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pytest_modelbench.bench import Bench
+from pytest_modelbench.errors import Fault
+from pytest_modelbench.gateway.windows import Used
+from pytest_modelbench.store.reader import read
+
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why a candidate waits; ``until`` in seconds since the epoch, 0.0 where nobody knows."""
+
+    why: str
+    until: float
+
+    def left(self, now: float) -> str:
+        """Return how long it will take, in words."""
+        if self.until <= now:
+            return ""
+        seconds = int(self.until - now)
+        hours, minutes = divmod(seconds // 60, 60)
+        if seconds < 60:
+            return f"{seconds} s"
+        return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+class Waits:
+    """Looks at the gateway from a thread; says at once when a candidate begins to wait.
+
+    ``status`` asks the gateway, ``write`` prints a line.
+    """
+
+    def __init__(
+        self, status: Callable[[], Mapping[str, JsonValue]], write: Callable[[str], None]
+    ) -> None:
+        self._status = status
+        self._write = write
+        self._waits: dict[str, Wait] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="modelbench-waits", daemon=True)
+
+    def watch(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def held(self, candidate: str) -> bool:
+        """Tell whether a candidate waits now for something whose end is known."""
+        wait = self._waits.get(candidate)
+        return wait is not None and wait.until > time.time()
+
+    def words(self) -> str:
+        """Return who waits and how much longer, for the heartbeat's line; "" for nobody."""
+        now = time.time()
+        return ", ".join(
+            f"{name} waits" + (f" {left} more" if (left := wait.left(now)) else "")
+            for name, wait in self._waits.items()
+        )
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            try:
+                found = _waits(self._status())
+            except Fault:
+                continue  # it is being started again
+            for name, wait in found.items():
+                if name not in self._waits:
+                    self._write(f"modelbench {name} waits: {wait.why}{_until(wait)}")
+            self._waits = found
+
+
+def used_before(bench: Bench, now: float) -> tuple[Used, ...]:
+    """Return what stored attempts used within the longest declared window, for the gateway."""
+    registry = bench.registry
+    declared = [w for server in registry.servers.values() for w in server.windows]
+    declared += [w for candidate in bench.candidates for w in candidate.windows]
+    if not declared:
+        return ()
+    since = now - max(window.hours for window in declared) * 3600
+    index = read(Path(bench.settings.results), details=True)
+    found = []
+    for entry in index.entries():
+        at = datetime.fromisoformat(entry.started).timestamp()
+        if at < since or entry.detail is None:
+            continue
+        candidate = registry.candidates.get(entry.candidate)
+        for usage in entry.detail.usage.values():
+            billed = usage.get("billed_usd")
+            found.append(
+                Used(
+                    candidate=entry.candidate,
+                    server=candidate.server if candidate is not None else "",
+                    at=at,
+                    requests=usage.get("requests") or 0,
+                    tokens=(usage.get("input") or 0) + (usage.get("output") or 0),
+                    usd=(usage.get("list_usd") or 0.0) if billed is None else billed,
+                )
+            )
+    return tuple(found)
+
+
+def _waits(status: Mapping[str, JsonValue]) -> dict[str, Wait]:
+    waiting = status.get("waiting")
+    found = {}
+    for name, told in (waiting if isinstance(waiting, dict) else {}).items():
+        if isinstance(told, dict):
+            until = told.get("until")
+            moment = float(until) if isinstance(until, (int, float)) else 0.0
+            found[name] = Wait(str(told.get("why")), moment)
+    return found
+
+
+def _until(wait: Wait) -> str:
+    if not wait.until:
+        return ""
+    moment = datetime.fromtimestamp(wait.until).astimezone()
+    return f"; new cells begin at {moment:%H:%M:%S}"
