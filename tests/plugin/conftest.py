@@ -292,7 +292,8 @@ class Project:
             "HOME": str(self.temporary / "home"),
             "XDG_CACHE_HOME": str(self.temporary / "cache"),
             "COLUMNS": "240",
-            "PYTEST_ADDOPTS": "",
+            # Plugins that our own tests need and that every worker would load.
+            "PYTEST_ADDOPTS": "-p no:syrupy -p no:hypothesispytest -p no:anyio",
         }
 
     # -- what is stored --------------------------------------------------------------------------

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tests.conftest import ModelServer
     from tests.plugin.conftest import Model, Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 ONE, TWO = Cell("tiny", "one", "served", 1), Cell("tiny", "two", "served", 1)
 
 

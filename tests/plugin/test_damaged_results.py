@@ -12,6 +12,8 @@ from pytest_modelbench.records import Cell
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 REPEATS = ("--modelbench-repeats", "3")
 
 

@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 ROOM = 24_000
 """Bytes that one file may have: some results fit into it, forty do not."""
 
@@ -18,7 +20,6 @@ def no_room() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_results_that_do_not_fit_end_the_run_and_lose_nothing(
     project: Project, workers: str

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tests.conftest import ModelServer
     from tests.plugin.conftest import Model, Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 Servers = Callable[..., "ModelServer"]
 ERROR = {"status": 500, "json": {"error": {"message": "out of memory"}}}
 DENIED = {"status": 401, "json": {"error": {"message": "wrong key"}}}

@@ -15,10 +15,11 @@ import pytest
 if TYPE_CHECKING:
     from tests.plugin.conftest import Going, Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 KILLS = 50
 
 
-@pytest.mark.slow
 def test_fifty_kills_lose_nothing_and_run_nothing_twice(project: Project) -> None:
     project.certified("one", "two")
     project.scripted("right", delay_s=0.5).scripted("half", wrong=["two"], delay_s=0.3)

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 
 def git(folder: Path, *args: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")

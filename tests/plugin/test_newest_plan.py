@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_modelbench.records import Cell
 
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
+
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
 
 # Grading goes on only when a file in the user's home is gone: the test says when.
 WAITS = """

@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_second_run_is_refused_with_the_pid_of_the_first(project: Project, workers: str) -> None:

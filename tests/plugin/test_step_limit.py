@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import ModelServer
     from tests.plugin.conftest import Model, Project
+
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
 
 READ = [{"name": "read_file", "arguments": {"path": "answer.txt"}}]
 

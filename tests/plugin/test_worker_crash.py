@@ -11,6 +11,8 @@ from pytest_modelbench.records import Cell
 if TYPE_CHECKING:
     from tests.plugin.conftest import Project
 
+pytestmark = pytest.mark.slow  # each test is several runs of pytest
+
 CRASH = """
 import os
 import signal
@@ -53,7 +55,6 @@ def crashing(project: Project) -> Project:
     return project
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_a_worker_that_dies_leaves_one_fault(crashing: Project, when: str) -> None:
     ran = crashing.run(*ARGS, "-n", "3", environ={"CRASH": when})
@@ -79,7 +80,6 @@ def test_a_worker_that_dies_leaves_one_fault(crashing: Project, when: str) -> No
     assert len(crashing.tries("right")) == 11
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_after_its_verdict_loses_nothing(crashing: Project) -> None:
     ran = crashing.run(*ARGS, "-n", "3", environ={"CRASH": "after"})
     assert ran.exit == 0, ran.out
@@ -88,7 +88,6 @@ def test_a_worker_that_dies_after_its_verdict_loses_nothing(crashing: Project) -
     assert len(crashing.tries("right")) == 10
 
 
-@pytest.mark.slow
 def test_a_cell_that_kills_every_worker_does_not_end_the_run(crashing: Project) -> None:
     crashing.run(*ARGS, "-n", "2", environ={"CRASH": "before"})
     ran = crashing.run(*ARGS, "-n", "2", environ={"CRASH": "before"})
