@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_modelbench import auditing, comparison, doctor, evaluate, log, power, regrading, show
+from pytest_modelbench.benchmarks.tables import importing
 from pytest_modelbench.errors import ModelbenchError
 from pytest_modelbench.probe import command as probing
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
     new_pack.set_defaults(run=_new_pack)
 
+    importing.add_parser(commands)
     show.add_parser(commands)
     probing.add_parser(commands)
     evaluate.add_parser(commands)

@@ -60,7 +60,7 @@ class BenchmarkProtocol:
             world = benchmark.setup(given.public, folder)
             tools = benchmark.tools(world)
             if candidate.agent in (REFERENCE, SEED):
-                met = _play(benchmark, given, candidate, tools)
+                met = play(benchmark, given, candidate, tools)
             else:
                 said = _messages(benchmark, given, candidate)
                 limits = case.limits.within(candidate.limits)
@@ -119,7 +119,7 @@ def _of(case: Case) -> tuple[Benchmark[World], BenchmarkCase]:
     return source.benchmark, given
 
 
-def _play(
+def play(
     benchmark: Benchmark[World], given: BenchmarkCase, candidate: Candidate, tools: Sequence[Tool]
 ) -> Met:
     """Do what a built-in candidate does: nothing, or what the reference or a damaged one says."""

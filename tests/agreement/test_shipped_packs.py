@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 PACKS = {
     pack.name: pack
     for pack in read_packs(find_packs([ROOT / "cases"]), ROOT / "reference_solutions")
+    if pack.protocol == "agent"  # the others: tests/agreement/test_shipped_benchmarks.py
 }
 
 

@@ -1,0 +1,1 @@
+"""Cases from a table of what happened. Import from the modules."""

@@ -1,0 +1,225 @@
+"""``modelbench import``: make a pack of a table, and say of every row whether it is a case."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_modelbench.benchmarks.tables.certifying import (
+    Candidate,
+    Columns,
+    certify,
+    counted,
+    majority,
+)
+from pytest_modelbench.benchmarks.tables.comparing import RuleProblem, parse_rule
+from pytest_modelbench.benchmarks.tables.reading import read_table
+from pytest_modelbench.errors import UsageProblem
+
+CASES_FILE = "cases.jsonl"
+CERTIFICATION_FILE = "certification.jsonl"
+SUMMARY_FILE = "summary.json"
+ATTACHMENTS = "attachments"
+SHARED = "shared"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "import", help="make a pack of a table of past cases; certify every row"
+    )
+    parser.add_argument("table", type=Path, metavar="TABLE", help=".csv, .tsv, .jsonl or .xlsx")
+    parser.add_argument("--id", required=True, metavar="COLUMN", help="column of the cases' ids")
+    parser.add_argument(
+        "--input", action="append", required=True, metavar="COLUMN", help="shown; can be repeated"
+    )
+    parser.add_argument(
+        "--expected",
+        action="append",
+        required=True,
+        metavar="COLUMN[=RULE]",
+        help="asked for and never shown; compared by exact (default), ci, number[:TOLERANCE], set, "
+        "date or ordinal:LOW<HIGH; can be repeated",
+    )
+    parser.add_argument(
+        "--attachment", action="append", default=[], metavar="COLUMN", help="names a file"
+    )
+    parser.add_argument("--time", default="", metavar="COLUMN", help="when it happened")
+    parser.add_argument("--group", default="", metavar="COLUMN", help="cases that belong together")
+    parser.add_argument(
+        "--join",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a repeated column: join its cells, a line each",
+    )
+    parser.add_argument("--shared", action="append", default=[], type=Path, metavar="FILE")
+    parser.add_argument("--prompt", default="", metavar="TEXT", help="what is to be done")
+    parser.add_argument("--encoding", default="", metavar="NAME", help="default: utf-8")
+    parser.add_argument("--name", default="", metavar="NAME", help="default: the file's name")
+    parser.add_argument("--cases", type=Path, default=Path("cases"), metavar="DIR")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import a table, print the summary; exit status 1 where no row is a case."""
+    expected = {}
+    for text in options.expected:
+        name, _, rule = text.partition("=")
+        try:
+            expected[name] = parse_rule(rule or "exact")
+        except RuleProblem as problem:
+            raise UsageProblem(f"--expected {text}: {problem}") from None
+    columns = Columns(
+        options.id,
+        tuple(options.input),
+        expected,
+        tuple(options.attachment),
+        options.time,
+        options.group,
+        tuple(options.join),
+    )
+    shown = {*columns.input, *columns.attachments, columns.id}
+    leaked = sorted(shown & {*expected})
+    if leaked:
+        raise UsageProblem(f"the column {leaked[0]!r} is expected, and would be shown as well")
+    found = certify(read_table(options.table, options.encoding), columns)
+    folder = options.cases / (options.name or options.table.stem)
+    written = write_pack(folder, options.table, found, columns, options.prompt, options.shared)
+    for line in in_words(found, columns):
+        print(line)
+    for path in written:
+        print(path)
+    return 0 if any(one.certified for one in found) else 1
+
+
+def write_pack(
+    folder: Path,
+    table: Path,
+    found: Sequence[Candidate],
+    columns: Columns,
+    prompt: str = "",
+    shared: Sequence[Path] = (),
+) -> list[Path]:
+    """Write a pack, or bring one up to date: its manifest is written once and kept from then on.
+
+    Splits go by ids and groups, so that no case moves when others come or go.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = folder / "pack.toml"
+    if not manifest.exists():
+        manifest.write_text(_manifest(folder.name, columns, prompt), encoding="utf-8")
+    elif "[benchmark]" not in manifest.read_text(encoding="utf-8"):
+        raise UsageProblem(f"{manifest}: is the manifest of another pack; use another --name")
+    _copy_files(folder, table, found, shared)
+    cases = folder / CASES_FILE
+    _write_lines(cases, [_case_line(one) for one in found if one.certified])
+    certification = folder / CERTIFICATION_FILE
+    _write_lines(certification, [_row_line(one) for one in found])
+    summary = folder / SUMMARY_FILE
+    text = json.dumps(summarized(found, columns), indent=2, ensure_ascii=False)
+    summary.write_text(f"{text}\n", encoding="utf-8")
+    return [manifest, cases, certification, summary]
+
+
+def summarized(found: Sequence[Candidate], columns: Columns) -> dict[str, object]:
+    """Return how many rows are cases, why others are not, and what guessing would get."""
+    return {
+        "rows": len(found),
+        "certified": sum(one.certified for one in found),
+        "reasons": dict(sorted(counted(found).items())),
+        "majority": {
+            name: {"outcome": outcome, "share": round(share, 4)}
+            for name, (outcome, share) in majority(found, list(columns.expected)).items()
+        },
+    }
+
+
+SHOWN = 20
+"""Rows that are named one by one when a table is imported; the file has them all."""
+
+
+def in_words(found: Sequence[Candidate], columns: Columns) -> list[str]:
+    """Return the summary as lines for a terminal."""
+    certified = sum(one.certified for one in found)
+    lines = [f"{len(found)} rows, {certified} certified"]
+    lines += [f"  {number} {reason}" for reason, number in sorted(counted(found).items())]
+    refused = [one for one in found if not one.certified]
+    for one in refused[:SHOWN]:
+        said = "; ".join(f"{why}: {what}" if what else why for why, what in one.reasons)
+        lines.append(f"  {one.row.place}, {one.id or 'without id'}: {said}")
+    if len(refused) > SHOWN:
+        lines.append(f"  and {len(refused) - SHOWN} more, in {CERTIFICATION_FILE}")
+    noted = [one for one in found if one.notes]
+    lines += [
+        f"  {one.id} stands for several rows: {'; '.join(one.notes[:3])}" for one in noted[:5]
+    ]
+    for name, (outcome, share) in majority(found, list(columns.expected)).items():
+        lines.append(f"  always guessing {outcome!r} for {name!r} is right in {share:.1%}")
+    return lines
+
+
+def _manifest(name: str, columns: Columns, prompt: str) -> str:
+    rules = "".join(
+        f"{_toml(field)} = {_toml(rule.text)}\n" for field, rule in columns.expected.items()
+    )
+    told = _toml(prompt or "Say what the outcome of this case is.")
+    return (
+        f"# Made by `modelbench import`, once; edit it as you like.\n\n"
+        f"[pack]\ntitle = {_toml(name)}\n\n"
+        f'[benchmark]\nuse = "table"\nprompt = {told}\n\n'
+        f"[benchmark.fields]   # what is asked for, and how it is compared\n{rules}\n"
+        "[limits]\nturns = 12\nseconds = 300\n"
+    )
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _case_line(one: Candidate) -> dict[str, object]:
+    line: dict[str, object] = {"id": one.id, "input": one.input, "expected": one.expected}
+    files = {name: f"{one.id}/{Path(path).name}" for name, path in one.attachments.items() if path}
+    line |= {"attachments": files} if files else {}
+    line |= {key: value for key, value in (("time", one.time), ("group", one.group)) if value}
+    return line
+
+
+def _row_line(one: Candidate) -> dict[str, object]:
+    return {
+        "record": one.row.record,
+        "line": one.row.line,
+        "id": one.id,
+        "certified": one.certified,
+        "reasons": [{"reason": reason, "what": what} for reason, what in one.reasons],
+        "notes": one.notes,
+    }
+
+
+def _write_lines(path: Path, lines: Sequence[dict[str, object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for line in lines:
+            file.write(json.dumps(line, ensure_ascii=False).replace("\x7f", "\\u007f") + "\n")
+
+
+def _copy_files(
+    folder: Path, table: Path, found: Sequence[Candidate], shared: Sequence[Path]
+) -> None:
+    for source in shared:
+        if not source.is_file():
+            raise UsageProblem(f"--shared {source}: there is no such file")
+        (folder / SHARED).mkdir(exist_ok=True)
+        if not (folder / SHARED / source.name).exists() or not source.samefile(
+            folder / SHARED / source.name
+        ):
+            shutil.copyfile(source, folder / SHARED / source.name)
+    shutil.rmtree(folder / ATTACHMENTS, ignore_errors=True)
+    for one in found:
+        for name in one.attachments.values() if one.certified else ():
+            if name:
+                place = folder / ATTACHMENTS / one.id / Path(name).name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(table.parent / name, place)

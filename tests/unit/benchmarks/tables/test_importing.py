@@ -1,0 +1,206 @@
+"""A table becomes a pack, and every row that cannot be a case is told with its place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_modelbench.benchmarks.tables.certifying import Columns, certify, counted
+from pytest_modelbench.benchmarks.tables.comparing import parse_rule
+from pytest_modelbench.benchmarks.tables.importing import write_pack
+from pytest_modelbench.benchmarks.tables.reading import read_table
+from pytest_modelbench.cli import main
+from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.packs.reading import read_pack
+
+FILES = Path(__file__).parents[3] / "data" / "field-reports" / "files"
+
+
+def columns(case_id: str, shown: str, expected: str, *join: str) -> Columns:
+    return Columns(case_id, (shown,), {expected: parse_rule("exact")}, join=join)
+
+
+def imported(path: Path, wanted: Columns) -> dict[str, dict[str, Any]]:
+    """Return each row as the certification has it, by id."""
+    found = certify(read_table(path), wanted)
+    return {
+        one.id: {"input": one.input, "reasons": one.reasons, "notes": one.notes, "row": one.row}
+        for one in found
+    }
+
+
+def test_fr29_a_byte_order_mark_is_no_part_of_a_name() -> None:
+    found = imported(FILES / "FR29-bom.csv", columns("case_id", "prompt", "expected"))
+    assert list(found) == ["T-1", "T-2", "T-3"]
+    assert [one["reasons"] for one in found.values()] == [[], [], []]
+    assert found["T-3"]["input"] == {"prompt": 'Say "yes"'}
+
+
+def test_fr30_a_line_is_a_line_of_the_file() -> None:
+    wanted = columns("case_id", "prompt", "expected")
+    found = imported(FILES / "FR30-newlines-in-cells.csv", wanted)
+    assert len(found) == 4
+    assert found["T-3"]["row"].place == "record 3, line 6"
+    assert found["T-3"]["reasons"] == [("unlabelled", "expected")]
+    assert found["T-1"]["input"]["prompt"] == "Line one\nline two\nline three"
+    assert found["T-4"]["input"]["prompt"] == 'Quote "this", then\nstop'
+    assert found["T-4"]["row"].line == 10
+
+
+def test_fr31_a_repeated_column_is_joined_or_refused_never_one_of_them() -> None:
+    path = FILES / "FR31-duplicate-headers.csv"
+    with pytest.raises(PackProblem, match=r"'Labels' is there 3 times, as columns 3, 4, 5"):
+        imported(path, columns("Issue key", "Summary", "Labels"))
+    found = imported(path, columns("Issue key", "Comment", "Resolution", "Comment"))
+    assert found["PRJ-1"]["input"]["Comment"] == (
+        "09/Jan/26 9:30;u1;Seen at 9;30; then gone\n10/Jan/26 8:00;u2;Fixed in r12"
+    )
+
+
+def test_fr32_one_text_with_two_outcomes_is_no_case() -> None:
+    found = imported(FILES / "FR32-conflicting-labels.csv", columns("case_id", "text", "label"))
+    assert found["101"]["reasons"] == [("conflicting-outcomes", "with 103 (record 3, line 4)")]
+    assert found["103"]["reasons"] == [("conflicting-outcomes", "with 101 (record 1, line 2)")]
+    assert found["105"]["reasons"] == [("repeated", "the same as 102 (record 2, line 3)")]
+    assert found["102"]["notes"] == ["stands for 105 (record 5, line 6) as well"]
+    assert found["104"]["reasons"] == []
+    assert "in capitals only" in found["104"]["notes"][0]
+
+
+def test_all_reasons_of_a_row(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("x")
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "id;text;file;amount\n"
+        ";a;note.txt;1\n"          # no id
+        "x;b;note.txt;1\n"         # the id twice
+        "x;c;none.txt;\n"          # the id twice, no outcome, a missing file
+        "d e;d;;much\n"            # an unfit id, an outcome that is no number
+        "f;g;../t.csv;2\n"         # a file that is not below the table
+        "h;3;;3\n"                 # shows its outcome
+        "i; ;;4\n"                 # shows nothing
+        "k;k;note.txt;5\n"
+    )  # fmt: skip
+    wanted = Columns("id", ("text",), {"amount": parse_rule("number")}, ("file",))
+    found = certify(read_table(table), wanted)
+    assert [[reason for reason, _ in one.reasons] for one in found] == [
+        ["no-id"],
+        ["duplicate-id"],
+        ["duplicate-id", "unlabelled", "missing-attachment"],
+        ["unfit-id", "outcome-not-gradable"],
+        ["missing-attachment"],
+        ["gold-in-input"],
+        ["empty-input"],
+        [],
+    ]
+    assert counted(found)["duplicate-id"] == 2
+
+
+def test_a_second_import_brings_the_pack_up_to_date(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "mail.tsv"
+    table.write_text("key\ttext\tkind\tfile\nA-1\tone\tbill\tf.txt\nA-2\ttwo\torder\t\n")
+    (tmp_path / "f.txt").write_text("attached")
+    arguments = ["import", str(table), "--id", "key", "--input", "text", "--expected", "kind=ci"]
+    arguments += ["--attachment", "file", "--cases", str(tmp_path / "cases")]
+    assert main(arguments) == 0
+    assert "2 rows, 2 certified" in capsys.readouterr().out
+    folder = tmp_path / "cases" / "mail"
+    pack = read_pack(folder, tmp_path / "references")
+    assert [case.id for case in pack.cases] == ["A-1", "A-2"]
+    assert "text: one" in pack.cases[0].prompt
+    assert "bill" not in pack.cases[0].prompt
+    assert (folder / "attachments" / "A-1" / "f.txt").read_text() == "attached"
+
+    manifest = folder / "pack.toml"
+    manifest.write_text(manifest.read_text().replace('title = "mail"', 'title = "Mine"'))
+    table.write_text(table.read_text() + "A-3\tthree\tbill\t\n")
+    assert main(arguments) == 0
+    pack = read_pack(folder, tmp_path / "references")
+    assert (pack.title, len(pack.cases)) == ("Mine", 3)
+    assert json.loads((folder / "summary.json").read_text())["majority"]["kind"] == {
+        "outcome": "bill",
+        "share": 0.6667,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "line"),
+    [
+        (b'id,text\n1,"open\n2,x\n', "record 1 cannot be read", 2),
+        (b"id,text\n1,a\n2,a,b,c\n", "record 2 has 4 cells and the header 2", 3),
+        (b"id,text\n1,\xff\n", "is not utf-8 text", 2),
+        (b"", "is empty", None),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_line(
+    tmp_path: Path, content: bytes, said: str, line: int | None
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_bytes(content)
+    with pytest.raises(PackProblem, match=said) as caught:
+        read_table(table)
+    assert caught.value.line == line
+
+
+def test_workbooks_and_json_lines_read_as_text_does(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["id", "text", "amount"])
+    book.active.append(["a", "x\ny", 3.0])
+    book.active.append(["b", None, 2.5])
+    book.save(tmp_path / "t.xlsx")
+    (tmp_path / "t.jsonl").write_text(
+        '{"id": "a", "text": "x\\ny", "amount": 3}\n{"id": "b", "amount": 2.5}\n'
+    )
+    (tmp_path / "t.csv").write_text('id,text,amount\na,"x\ny",3\nb,,2.5\n')
+    cells = [
+        [row.cells for row in read_table(tmp_path / f"t.{kind}").rows]
+        for kind in ("xlsx", "jsonl", "csv")
+    ]
+    assert cells[0] == cells[1] == cells[2] == [("a", "x\ny", "3"), ("b", "", "2.5")]
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    cells=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=6),
+    delimiter=st.sampled_from(",;\t"),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)
+def test_what_was_written_is_read(
+    tmp_path: Path, cells: list[list[str]], delimiter: str, encoding: str
+) -> None:
+    path = tmp_path / "t.csv"
+    with path.open("w", encoding=encoding, newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+        writer.writerows([["a", "b", "c"], *cells])
+    assert [list(row.cells) for row in read_table(path).rows] == cells
+
+
+@pytest.mark.slow
+def test_many_rows_in_little_time_and_room(tmp_path: Path) -> None:
+    table = tmp_path / "many.csv"
+    with table.open("w", encoding="utf-8") as file:
+        file.write("id,text,kind\n")
+        for number in range(100_000):
+            file.write(f"id-{number},a text of some length number {number},{number % 7}\n")
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    started = time.process_time()
+    wanted = columns("id", "text", "kind")
+    write_pack(tmp_path / "many", table, certify(read_table(table), wanted), wanted)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert time.process_time() - started < 10
+    assert (after.ru_maxrss - before.ru_maxrss) / 1024 < 200
+    assert len((tmp_path / "many" / "cases.jsonl").read_text().splitlines()) == 100_000
