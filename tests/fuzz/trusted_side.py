@@ -77,16 +77,15 @@ def manifest(data: bytes) -> None:
 
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-_place = Path(
-    tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
-)
+_MEMORY = Path("/dev/shm")
+_place = (_MEMORY if _MEMORY.is_dir() else Path(tempfile.gettempdir())) / f"fuzz-{os.getpid()}"
 
 
 def tree(data: bytes) -> None:
     """Make a tree as a candidate could, and harvest it."""
     provider = atheris.FuzzedDataProvider(data)
     top = os.fsencode(_place / "tree")
-    Path(os.fsdecode(top)).mkdir()
+    Path(os.fsdecode(top)).mkdir(parents=True)
     folders = [top]
     try:
         for _ in range(provider.ConsumeIntInRange(0, 8)):
@@ -101,7 +100,8 @@ def tree(data: bytes) -> None:
         again = from_manifest(found.manifest, found.blobs.__getitem__)
         assert again.digest == found.digest
     finally:
-        shutil.rmtree(top, ignore_errors=True)
+        # All of it, since libFuzzer ends the process without a last word.
+        shutil.rmtree(_place, ignore_errors=True)
 
 
 def _make(provider: atheris.FuzzedDataProvider, raw: bytes, folders: list[bytes]) -> None:
