@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -108,6 +109,7 @@ class BenchmarkProtocol:
         return verdict.model_copy(update={"reason": harvested.end})
 
 
+W = TypeVar("W")
 World = object
 """Of what type a world is, only its benchmark knows."""
 
@@ -120,7 +122,7 @@ def _of(case: Case) -> tuple[Benchmark[World], BenchmarkCase]:
 
 
 def play(
-    benchmark: Benchmark[World], given: BenchmarkCase, candidate: Candidate, tools: Sequence[Tool]
+    benchmark: Benchmark[W], given: BenchmarkCase, candidate: Candidate, tools: Sequence[Tool]
 ) -> Met:
     """Do what a built-in candidate does: nothing, or what the reference or a damaged one says."""
     if candidate.agent == SEED:
