@@ -70,6 +70,7 @@ class Apis:
         listener.setblocking(False)
         await runner.setup()
         await web.SockSite(runner, listener, backlog=64).start()
+        self._programs.begin(token)
         return ""
 
     async def forget(self, account: Account) -> Reply | None:

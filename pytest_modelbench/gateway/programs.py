@@ -49,11 +49,15 @@ class Programs:
             return refusal(ReplyOutcome.RESULT_FAIL, "step-limit", text)
         return None
 
+    def begin(self, token: str) -> None:
+        """Let the time of an attempt's program count from now on."""
+        self._began.setdefault(token, time.monotonic())
+
     @contextmanager
     def call(self, account: Account) -> Iterator[float | None]:
         """Count a call as under way; yield the seconds of work that its attempt has left.
 
-        The time counts from the program's first call, less what the gateway held.
+        The time counts from the opening of its door, else its first call, less what was held.
         """
         now, token = time.monotonic(), account.token
         worked = now - self._began.setdefault(token, now) - account.held

@@ -419,3 +419,15 @@ def test_the_version_is_what_the_program_prints(folder: Path) -> None:
     )
     with pytest.raises(UsageProblem, match=r"candidate c does not work in a box \(status 127\)"):
         program_version(bad)
+
+
+def test_a_call_that_is_under_way_when_time_is_up_ends_with_it(
+    services: Services, tried: Try, folder: Path, backed: Running
+) -> None:
+    stalled = {"json": {}, "delivery": {"kind": "stall", "after_bytes": 1}}
+    done = tried(services, stub(folder, "chat", "{task}"), stalled, seconds=3)
+    assert done.harvested.end == "time-limit"
+    assert len(backed.server.seen) == 1
+    how = done.program["how"]
+    seconds = float(how.rpartition("after ")[2].split()[0])
+    assert 2.9 <= seconds < 5
