@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 SCHEMA = 1
 """Version of a results line. A reader refuses a version it does not know, by name."""
@@ -340,7 +340,11 @@ class UsageWindow(Record):
         return self
 
 
-Windows = Annotated[tuple[UsageWindow, ...], Field(strict=False)]
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Windows = Annotated[tuple[UsageWindow, ...], BeforeValidator(_as_tuple)]
 """Windows as a file declares them: a list there, which a strict tuple would refuse."""
 
 
