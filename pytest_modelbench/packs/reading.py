@@ -180,12 +180,11 @@ def _given(source: Source, pack: Pack, problems: Problems) -> tuple[Case, ...]:
         check_id("case", one.id, pack.manifest, None, problems)
         for variant in one.damaged:
             check_id("damaged answer", variant, pack.manifest, None, problems)
-        first = seen.setdefault(one.id.casefold(), one.id)
-        if seen[one.id.casefold()] is not one.id:
-            remedy = "ids that differ only in case cannot be told apart; give each one of its own"
-            problems.add(
-                f"the case ids {first!r} and {one.id!r} meet", pack.manifest, remedy=remedy
-            )
+        first = seen.get(one.id.casefold())
+        if first is not None:
+            remedy = "give each case an id of its own, which capitals alone do not make"
+            problems.add(f"two cases have the id {first!r}", pack.manifest, remedy=remedy)
+        seen[one.id.casefold()] = one.id
     if not given:
         problems.add(f"pack {pack.name!r} has no case", pack.manifest, remedy="look at its data")
     check = replace(pack.check, mode=PURE)

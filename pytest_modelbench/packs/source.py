@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import re
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -86,7 +86,9 @@ def load_source(use: str, folder: Path, options: Mapping[str, JsonValue]) -> Sou
     factory, code = _factory(use, folder)
     try:
         return Source(use, factory(folder, options), code)
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except UsageProblem:
+        raise
+    except Exception as error:  # whatever code of others raises
         raise UsageProblem(f"the benchmark {use!r} cannot be set up: {_said(error)}") from error
 
 
@@ -94,7 +96,9 @@ def read_cases(source: Source) -> list[BenchmarkCase]:
     """Return the cases of a source; UsageProblem where they cannot be read."""
     try:
         return list(source.benchmark.cases())
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except UsageProblem:
+        raise
+    except Exception as error:  # whatever code of others raises
         what = f"the cases of the benchmark {source.name!r} cannot be read: {_said(error)}"
         raise UsageProblem(what) from error
 
@@ -141,13 +145,12 @@ def _in_file(path: Path, name: str) -> tuple[Factory, str]:
     module_name = f"modelbench_pack_{code[:16]}"
     module = sys.modules.get(module_name)
     if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None:
-            raise UsageProblem(f"{path}: is no Python file")
-        module = importlib.util.module_from_spec(spec)
+        # Made of the bytes that the digest is of: a cached compilation goes by time and size.
+        module = types.ModuleType(module_name)
+        module.__file__ = str(path)
         sys.modules[module_name] = module  # dataclasses look their module up there
         try:
-            spec.loader.exec_module(module)
+            exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
         except Exception as error:  # whatever a file of the user's raises
             del sys.modules[module_name]
             raise UsageProblem(f"{path}: cannot be imported: {_said(error)}") from error

@@ -1,8 +1,8 @@
 """Assertion types over five apps: mail, chat, sheets, calendar and customer relations.
 
 What they compare is equality of fields, or texts that have to occur, capitals aside. They are
-written from what upstream's published tasks and walk-throughs say; its own source could not be
-compared, see ``docs/benchmarks/automationbench.md``.
+written from what upstream's published tasks and walk-throughs say; with its own source they could
+not be compared.
 """
 
 from __future__ import annotations
