@@ -82,7 +82,7 @@ def read_config(path: Path) -> dict[str, Candidate | RegistryProblem]:
 
 def _lines_of_entries(path: Path) -> list[tuple[object, int]]:
     # litellm brings PyYAML; only who names such a file pays for its import.
-    import yaml  # type: ignore[import-untyped,unused-ignore]  # its stubs are a package of their own
+    import yaml
 
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -98,7 +98,7 @@ def _lines_of_entries(path: Path) -> list[tuple[object, int]]:
         what = getattr(error, "problem", None) or "its text cannot be read"
         raise RegistryProblem(f"is not YAML: {what}", path=path, line=line) from None
     models = config.get("model_list") if isinstance(config, dict) else None
-    if not isinstance(models, list):
+    if tree is None or not isinstance(models, list):
         raise RegistryProblem(
             "has no model_list", path=path, remedy="give the config.yaml of a LiteLLM proxy"
         )

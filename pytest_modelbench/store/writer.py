@@ -81,7 +81,9 @@ class RunInfo(Record):
 def facts(candidate: Candidate) -> dict[str, JsonValue]:
     """Return what a run says about a candidate: no key's name, no path of this machine."""
     told: dict[str, JsonValue] = candidate.model_dump(
-        mode="json", exclude_defaults=True, exclude={"api_key_env", "script"}
+        mode="json",
+        exclude_defaults=True,
+        exclude={"api_key_env": True, "script": True, "command": {"programs"}},
     )
     if candidate.script:
         told["script"] = Path(candidate.script).name

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import pytest
 from hypothesis import given, settings
@@ -38,11 +40,11 @@ class Run:
 
     def __init__(
         self,
-        cells: list[Cell | None],
+        cells: Sequence[Cell | None],
         *,
         workers: int,
         turns: dict[str, Turn] | None = None,
-        faults: set[int] = frozenset(),
+        faults: AbstractSet[int] = frozenset(),
         seed: int = 0,
     ) -> None:
         self.cells = cells
@@ -70,8 +72,8 @@ class Run:
         )
         self.nodes = [Node(f"gw{i}") for i in range(workers)]
         for node in self.nodes:
-            self.scheduler.add_node(node)  # type: ignore[arg-type]
-            self.scheduler.add_node_collection(node, self.names)  # type: ignore[arg-type]
+            self.scheduler.add_node(node)
+            self.scheduler.add_node_collection(node, self.names)
         self.scheduler.schedule()
 
     def go(self) -> None:
@@ -105,7 +107,7 @@ class Run:
                 ]
                 if set(left) <= set(self.ended):
                     self.open.discard(key)
-        self.scheduler.mark_test_complete(node, index)  # type: ignore[arg-type]
+        self.scheduler.mark_test_complete(node, index)
 
 
 def cell(case: str, candidate: str, repeat: int = 1) -> Cell:
@@ -176,7 +178,7 @@ def test_dead_worker_loses_its_item_and_gives_back_the_next() -> None:
     cells = [cell(f"c{n}", "x") for n in range(6)]
     run = Run(cells, workers=2)
     dead = run.nodes.pop(0)
-    crashed = run.scheduler.remove_node(dead)  # type: ignore[arg-type]
+    crashed = run.scheduler.remove_node(dead)
     assert crashed == "item0"
     run.go()
     assert sorted(run.ended) == [1, 2, 3, 4, 5]
@@ -194,10 +196,26 @@ def test_different_collections_are_refused() -> None:
         on_start=lambda collection: None,
     )
     for node, names in zip(run.nodes, (["a"], ["b"]), strict=True):
-        scheduler.add_node(node)  # type: ignore[arg-type]
-        scheduler.add_node_collection(node, names)  # type: ignore[arg-type]
+        scheduler.add_node(node)
+        scheduler.add_node_collection(node, names)
     with pytest.raises(RuntimeError, match="collected different items"):
         scheduler.schedule()
+
+
+def test_held_cells_are_taken_when_there_is_no_other() -> None:
+    cells = {0: cell("a", "x"), 1: cell("a", "y"), 2: cell("b", "x"), 3: cell("b", "y")}
+    held = {"x"}
+    dealer = Dealer(
+        range(4),
+        cells,
+        turns={},
+        open_certificates=lambda key: False,
+        refuse=lambda c: "",
+        held=lambda c: c.candidate in held,
+    )
+    assert [dealer.take(), dealer.take(), dealer.take()] == [1, 3, 0]
+    held.clear()
+    assert dealer.take() == 2
 
 
 @given(data=st.data())
