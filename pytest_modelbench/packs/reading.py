@@ -110,8 +110,11 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         about.problem("protocol", f"{what} a table [benchmark]", remedy)
     about.finish()
     limits = _limits(manifest.take_table("limits"))
-    check = _check(manifest.take_table("check"), CheckSpec())
-    environment = _environment(manifest.take_table("environment"))
+    of_check, of_environment = manifest.take_table("check"), manifest.take_table("environment")
+    if of_benchmark:
+        _refuse_meaningless(of_check, of_environment)
+    check = _check(of_check, CheckSpec())
+    environment = _environment(of_environment)
     source = _source(manifest.take_table(BENCHMARK), folder, problems) if of_benchmark else None
     manifest.finish()
 
@@ -144,6 +147,15 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         _check_names(cases, problems)
         _check_orphans(references, cases, problems)
     return replace(defaults, cases=cases)
+
+
+def _refuse_meaningless(check: Table, environment: Table) -> None:
+    """Refuse what says how code is run and judged: a benchmark's rules run none of anybody's."""
+    for table, keys in ((check, ("mode", "seconds")), (environment, ("packages",))):
+        for key in keys:
+            if key in table:
+                what = f"{key} means nothing beside [benchmark], whose rules are its own"
+                table.problem(key, what, "remove it")
 
 
 def _source(table: Table, folder: Path, problems: Problems) -> Source | None:

@@ -23,13 +23,15 @@ from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import BENCHMARK, Case
 from pytest_modelbench.packs.source import BenchmarkCase
 from pytest_modelbench.protocols.protocol import Harvested, Services
-from pytest_modelbench.records import REFERENCE, SEED, Candidate, Limits, Role, Verdict
+from pytest_modelbench.records import REFERENCE, SEED, Candidate, Limits, Role, Trust, Verdict
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest
 
 PROTOCOL_VERSION = "1"
 """Part of a task's identity: raised when a case is made into something else to meet."""
 
 HARVEST = "harvest.json"
+TOO_LITTLE_TRUST = "too-little-trust"
+"""The reason of a verdict that would be a pass, were it as hard to forge as its pack asks."""
 NEVER_PASSES = ("other-model",)
 """Ends after which a verdict is no pass: a reply that another model gave is not the candidate's."""
 
@@ -103,6 +105,11 @@ class BenchmarkProtocol:
         if harvested.end in NEVER_PASSES:
             return verdict.model_copy(
                 update={"passed": False, "reward": 0.0, "reason": harvested.end}
+            )
+        least = case.check.least_trust
+        if verdict.passed and Trust.least([verdict.trust, least]) is not least:
+            return verdict.model_copy(
+                update={"passed": False, "reward": 0.0, "reason": TOO_LITTLE_TRUST}
             )
         if verdict.passed or not harvested.end:
             return verdict

@@ -91,6 +91,8 @@ def test_what_stands_beside_use_is_an_option_of_the_benchmark(written: Written) 
         (MANIFEST.replace('Sums"', 'Sums"\nupto = "x"'), CODE, "upto is a whole number"),
         (MANIFEST.replace('Sums"', 'Sums"\nupto = 0'), CODE, "has no case"),
         (MANIFEST.replace('Sums"', 'Sums"\nday = 2024-01-01'), CODE, "date or time"),
+        (f"{MANIFEST}[check]\nseconds = 5\n", CODE, "means nothing beside"),
+        (f'{MANIFEST}[environment]\npackages = ["a==1"]\n', CODE, "means nothing beside"),
         (MANIFEST, "1 / 0", "ZeroDivisionError"),
         (MANIFEST, CODE.replace("sum-{n}", "sum {n}"), "cannot be the id of a case"),
         (MANIFEST, CODE.replace("sum-{n}", "sum"), "two cases have the id 'sum'"),
