@@ -66,13 +66,21 @@ class Tries:
 
     def next(self, cell: Cell) -> int:
         """Count a try and return its number, from 1."""
-        import hashlib
-
         self._folder.mkdir(exist_ok=True)
-        name = hashlib.sha256(repr(tuple(cell)).encode()).hexdigest()[:32]
-        descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(self._path(cell), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, b".")
             return os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)
+
+    def take_back(self, cell: Cell) -> None:
+        """Count the newest try as none: it did not begin. Called by the worker that counted it."""
+        path = self._path(cell)
+        os.truncate(path, path.stat().st_size - 1)
+
+    def _path(self, cell: Cell) -> Path:
+        import hashlib
+
+        name = hashlib.sha256(repr(tuple(cell)).encode()).hexdigest()[:32]
+        return self._folder / name

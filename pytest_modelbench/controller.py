@@ -226,7 +226,9 @@ class Controller:
         )
         address = self.gateway.address
         client = GatewayClient(address.socket_path, address.secret)
-        write = self._write_line if step_of(self.config.option.verbose) else lambda line: None
+        elsewhere = self.config.pluginmanager.hasplugin("dsession")
+        talks = elsewhere and step_of(self.config.option.verbose)  # otherwise the worker says it
+        write = self._write_line if talks else lambda line: None
         self._waits = Waits(client.status, write)
         self._waits.watch()
 
@@ -317,6 +319,7 @@ class Controller:
             turns=turns,
             open_certificates=self.certification.is_open,
             refuse=self.board.refusal,
+            held=lambda cell: self._waits is not None and self._waits.held(cell.candidate),
         )
 
     def _cell(self, nodeid: str) -> Cell | None:

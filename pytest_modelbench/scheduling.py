@@ -34,7 +34,8 @@ class Dealer:
 
     Items are numbers; those with no cell (a project's own tests) are always free to start. A cell
     waits while its case's certificate is open, while another candidate has its server's turn, and
-    while its server has no room. ``refuse`` says why a cell can no longer start at all.
+    while its server has no room. ``refuse`` says why a cell can no longer start at all. A cell that
+    is ``held``, by a usage window, is taken when there is no other: it waits where it is bound.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Dealer:
         turns: dict[str, Turn],
         open_certificates: Callable[[Key], bool],
         refuse: Callable[[Cell], str],
+        held: Callable[[Cell], bool] = lambda cell: False,
     ) -> None:
         self.queue = deque(order)
         self.refusals: list[tuple[int, str]] = []
@@ -52,6 +54,7 @@ class Dealer:
         self._turns = turns
         self._open = open_certificates
         self._refuse = refuse
+        self._held = held
         self._running: dict[int, str] = {}
         self._round: Counter[int] = Counter()
         self._first: dict[str, int] = {}
@@ -95,6 +98,7 @@ class Dealer:
 
         What can no longer start is moved to ``refusals`` on the way.
         """
+        waiting: int | None = None
         for index in tuple(self.queue):
             cell = self._cells.get(index)
             if cell is not None and (why := self._refuse(cell)):
@@ -102,8 +106,13 @@ class Dealer:
                 self._leave(index)
                 self.refusals.append((index, why))
             elif self.free(index):
-                self.queue.remove(index)
-                return index
+                if cell is None or not self._held(cell):
+                    self.queue.remove(index)
+                    return index
+                waiting = index if waiting is None else waiting
+        if waiting is not None:
+            self.queue.remove(waiting)
+            return waiting
         if not any_item or not self.queue:
             return None
         index = self._first_unblocked()

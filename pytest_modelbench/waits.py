@@ -83,7 +83,7 @@ class Waits:
                 continue  # it is being started again
             for name, wait in found.items():
                 if name not in self._waits:
-                    self._write(f"modelbench {name} waits: {wait.why}{_until(wait)}")
+                    self._write(wait_line(name, wait))
             self._waits = found
 
 
@@ -128,8 +128,10 @@ def _waits(status: Mapping[str, JsonValue]) -> dict[str, Wait]:
     return found
 
 
-def _until(wait: Wait) -> str:
+def wait_line(candidate: str, wait: Wait) -> str:
+    """Return the line that says that a candidate begins to wait."""
+    line = f"modelbench {candidate} waits: {wait.why}"
     if not wait.until:
-        return ""
+        return line
     moment = datetime.fromtimestamp(wait.until).astimezone()
-    return f"; new cells begin at {moment:%H:%M:%S}"
+    return f"{line}; new cells begin at {moment:%H:%M:%S}"

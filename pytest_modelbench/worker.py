@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,7 +20,9 @@ from pytest_modelbench.board import Board, Tries
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.fixtures import Attempt, Unsolved, again_key, attempt_key, worker_key
+from pytest_modelbench.gateway.client import HELD
 from pytest_modelbench.gateway.process import Address
+from pytest_modelbench.heartbeat import step_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.plan import Action, Plan, Planned
 from pytest_modelbench.records import (
@@ -37,6 +40,7 @@ from pytest_modelbench.store.lock import WorkerLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
 from pytest_modelbench.usertests import is_own, name_of, source_of
+from pytest_modelbench.waits import Wait, wait_line
 from pytest_modelbench.workplace import Workplace
 
 
@@ -96,6 +100,10 @@ class Orders:
 
 check_key: pytest.StashKey[CheckRecord] = pytest.StashKey()
 """What a user's test, unchanged since, found of the stored attempt: it is not run again."""
+
+
+HELD_SECONDS = 5.0
+"""How long a cell waits for a usage window before it lets the next one go first."""
 
 
 class Again(Exception):
@@ -165,6 +173,8 @@ class Worker:
         self._asked_often: frozenset[Cell] = frozenset()
         self._unstored: StoreProblem | None = None
         self._refusal: BaseException | None = None
+        self._next: pytest.Item | None = None
+        self._talks = step_of(config.option.verbose) > 0
         self._lock: WorkerLock | None = None
         config.stash[worker_key] = self
 
@@ -223,6 +233,7 @@ class Worker:
         cell = cell_of(item)
         if cell is None:
             return None
+        self._next = nextitem
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         while True:
             item.stash[again_key] = False
@@ -282,7 +293,9 @@ class Worker:
         if why := self._board.refusal(cell):
             self._refuse(why)
         number = self._tries.next(cell)
-        record = self._workplace.attempt(planned, number)
+        record = self._workplace.attempt(
+            planned, number, self._patience(cell), partial(self._waits, cell)
+        )
         if record.outcome is not Outcome.FAULT:
             self._store(record)
             return record
@@ -290,6 +303,9 @@ class Worker:
             return record  # the run was killed: this says nothing about the candidate
         if record.fault is not None and record.fault.kind == "candidate-stopped":
             self._refuse(f"{cell.candidate} was stopped: {record.fault.text}")
+        if record.fault is not None and record.fault.kind == HELD:
+            self._tries.take_back(cell)
+            raise Again
         if record.fault is not None and record.fault.kind == "budget":
             self._refuse(f"not run: {record.fault.text}")
         self._store(record)
@@ -297,6 +313,27 @@ class Worker:
         if number <= self.settings.fault_retries and not permanent:
             raise Again
         return record
+
+    def _patience(self, cell: Cell) -> float | None:
+        """Return how long a cell waits for a usage window, None for as long as it takes.
+
+        Where a cell of another candidate is bound behind it, that one shall not wait with it.
+        """
+        behind = cell_of(self._next) if self._next is not None else None
+        alone = self._next is None or (behind is not None and behind.candidate == cell.candidate)
+        return None if alone else HELD_SECONDS
+
+    def _waits(self, cell: Cell, why: str, until: float) -> None:
+        """Say what a cell waits for, where no controller elsewhere does it.
+
+        Said from here, since what a thread prints while a test runs is captured with its output.
+        """
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        capture = self.config.pluginmanager.get_plugin("capturemanager")
+        if reporter is None or hasattr(self.config, "workerinput") or not self._talks:
+            return
+        with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+            reporter.write_line(wait_line(cell.candidate, Wait(why, until)))
 
     def _store(self, record: AttemptRecord) -> None:
         self._writer.append(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -53,6 +53,8 @@ class Workplace:
         self._open = ExitStack()
         self._evidence = Evidence(Path(settings.results))
         self._unfinished = Unfinished(Path(settings.results))
+        self._patience: float | None = None
+        self._on_wait: Callable[[str, float], None] = lambda why, until: None
         self._engine: Engine = InlineEngine(self._attempt)
 
     @cached_property
@@ -72,8 +74,19 @@ class Workplace:
             environment=environment,
         )
 
-    def attempt(self, planned: Planned, number: int) -> AttemptRecord:
-        """Try a planned cell; ``number`` counts its tries in this run, from 1."""
+    def attempt(
+        self,
+        planned: Planned,
+        number: int,
+        patience: float | None = None,
+        on_wait: Callable[[str, float], None] = lambda why, until: None,
+    ) -> AttemptRecord:
+        """Try a planned cell; ``number`` counts its tries in this run, from 1.
+
+        ``patience`` bounds its wait for a usage window, past which the record is a fault ``held``;
+        ``on_wait`` is told of each wait.
+        """
+        self._patience, self._on_wait = patience, on_wait
         cell = planned.cell
         task = Task(
             cell=cell,
@@ -147,7 +160,7 @@ class Workplace:
             return attempt(task, self._services, self._evidence)
         kept = partial(self._unfinished.keep, run=self._run)
         try:
-            begun = self._services.gateway.begin(task.candidate.name)
+            begun = self._services.gateway.begin(task.candidate.name, self._patience, self._on_wait)
         except Fault as fault:
             return not_begun(task, fault)
         with begun:

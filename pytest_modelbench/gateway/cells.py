@@ -218,7 +218,7 @@ class Cells:
                 self._waiting[name] = hold
                 if hold.why != said:
                     said = hold.why
-                    await _say(response, Entry(waits=hold.why))
+                    await _say(response, Entry(waits=hold.why, until=hold.until))
                     continue  # what is waited for may be there by now
                 await self._nap(hold.until - time.time() if hold.until else LONGEST_NAP)
             self._waiting.pop(name, None)

@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
 from urllib.parse import quote
@@ -21,6 +21,8 @@ from pytest_modelbench.records import Limits, Role, Usage
 
 CONTROL_SECONDS = 60.0
 BEGIN_TRIES = 8
+HELD = "held"
+"""A cell did not begin, for what it waits for takes longer; it is to be asked for again."""
 
 
 class SessionEnd(NamedTuple):
@@ -69,16 +71,23 @@ class GatewayClient:
         answer = self._control("POST", "/control/grants", wanted.model_dump_json().encode())
         return Session(self._socket_path, str(_body(answer)["token"]), self)
 
-    def begin(self, candidate_name: str) -> Begun:
+    def begin(
+        self,
+        candidate_name: str,
+        patience: float | None = None,
+        on_wait: Callable[[str, float], None] = lambda why, until: None,
+    ) -> Begun:
         """Wait until a cell of a candidate may begin; hold what is returned until it has ended.
 
-        Raises Fault with ``permanent`` where it may not in this run: ``budget``,
+        ``patience`` bounds, in seconds, a wait for something whose end is known, a usage window's;
+        a Fault ``held`` says that it was longer. ``on_wait`` is told why it waits and until when.
+        Raises Fault with ``permanent`` where it may not begin in this run: ``budget``,
         ``candidate-stopped``, ``server-not-ready``; and ``gateway`` where nobody answers.
         """
         for tries in range(1, BEGIN_TRIES + 1):
             begun = Begun(self._socket_path, self._secret, candidate_name)
             try:
-                begun.wait()
+                begun.wait(patience, on_wait)
             except _Gone as error:
                 # It was killed, and is started again; what it knew of waiting cells is this.
                 begun.close()
@@ -200,8 +209,13 @@ class Begun:
         self._secret = secret
         self._response: http.client.HTTPResponse | None = None
 
-    def wait(self) -> None:
+    def wait(
+        self,
+        patience: float | None = None,
+        on_wait: Callable[[str, float], None] = lambda why, until: None,
+    ) -> None:
         """Wait until the cell may begin. Raises Fault where it may not, _Gone where nobody says."""
+        why = ""
         try:
             headers = {"authorization": f"Bearer {self._secret}"}
             self._connection.request("POST", self._path, headers=headers)
@@ -212,6 +226,12 @@ class Begun:
                     raise Fault(entry.refused, entry.text, permanent=entry.permanent)
                 if not entry.waits:
                     return
+                why = entry.waits
+                on_wait(why, entry.until)
+                if self._connection.sock is not None:
+                    self._connection.sock.settimeout(patience if entry.until else None)
+        except TimeoutError:
+            raise Fault(HELD, why) from None
         except (OSError, http.client.HTTPException, ValidationError) as error:
             raise _Gone(f"{type(error).__name__}: {error}") from error
         raise _Gone("it said nothing more")

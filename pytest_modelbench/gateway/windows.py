@@ -114,7 +114,7 @@ class _Read:
     @property
     def label(self) -> str:
         minutes = self.newest.minutes
-        hours = "" if minutes is None else f" of {minutes / 60:.3g} h"
+        hours = "" if minutes is None else f" of {_span(minutes / 60)}"
         return f"the provider's window {self.newest.name}{hours}"
 
 
@@ -152,7 +152,7 @@ class UsageWindows:
         holds = []
         for one in self._declared:
             if one.began is not None and now < one.reset:
-                label = f"its window of {one.window.hours:.3g} h"
+                label = f"its window of {_span(one.window.hours)}"
                 why = self._why(label, one.share(one.used), one.share(one.own))
                 holds += [Hold(why, one.reset)] if why else []
         for told in self._read.values():
@@ -168,3 +168,9 @@ class UsageWindows:
         if self._allowance is not None and own >= self._allowance - 1e-9:
             return f"this run has used {own:.0%} of {label}, its allowance"
         return ""
+
+
+def _span(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:.3g} h"
+    return f"{hours * 60:.3g} min" if hours * 60 >= 1 else f"{hours * 3600:.3g} s"

@@ -70,11 +70,13 @@ class GrantRequest(Record):
 class Entry(Record):
     """What the gateway says to a worker that asks to begin a cell.
 
-    ``waits`` says why it has to wait, and the line that follows says more; ``refused`` is the kind
-    of fault that keeps it out, "" where it is admitted.
+    ``waits`` says why it has to wait, and the line that follows says more; ``until``: when that
+    will be over, in seconds since the epoch, 0.0 where nobody knows. ``refused`` is the kind of
+    fault that keeps it out, "" where it is admitted.
     """
 
     waits: str = ""
+    until: float = 0.0
     refused: str = ""
     text: str = ""
     permanent: bool = False

@@ -193,7 +193,7 @@ def test_window_of_seconds_holds_new_cells_until_its_reset(
     model_server: Servers, gateway: Gateways, waiting: Waits
 ) -> None:
     server = model_server(answer())
-    window = UsageWindow(hours=2 / 3600, tokens=25)
+    window = UsageWindow(hours=5 / 3600, tokens=25)
     client = gateway(candidate(server, windows=(window,)), candidate(server, "free")).client
     session = client.grant("a", "m")
     session.chat(USER)
@@ -208,10 +208,13 @@ def test_window_of_seconds_holds_new_cells_until_its_reset(
     assert isinstance(told, dict)
     assert "80% of its window" in str(told["why"])
     assert session.chat(USER).answer == "42", "a cell that has begun goes on"
+    with pytest.raises(Fault, match="of its window of 5 s") as caught:
+        client.begin("m", patience=0.05)
+    assert caught.value.kind == "held"
     client.begin("free").close()
     assert not held.has_begun(0.2)
     assert held.has_begun()
-    assert time.time() - began >= 1.5
+    assert time.time() - began >= 4.5
     assert held.begun is not None
     held.begun.close()
     assert client.status()["waiting"] == {}
@@ -221,19 +224,19 @@ def test_what_older_runs_used_counts_and_a_servers_window_holds_all_its_candidat
     model_server: Servers, gateway: Gateways, waiting: Waits
 ) -> None:
     server = model_server(answer())
-    shared = Server(name="s", windows=(UsageWindow(hours=2 / 3600, requests=10),))
+    shared = Server(name="s", windows=(UsageWindow(hours=6 / 3600, requests=10),))
     now = time.time()
     client = gateway(
         candidate(server, server="s"),
         candidate(server, "other", server="s"),
         servers=[shared],
-        used=[Used(candidate="other", at=now, requests=8)],
+        used=[Used(candidate="other", server="s", at=now, requests=8)],
     ).client
     held = waiting(client, "m")
     until(lambda: client.status()["waiting"])
     assert held.begun is None
     assert held.has_begun()
-    assert time.time() - now >= 2.0
+    assert time.time() - now >= 6.0
 
 
 def test_windows_read_from_headers_and_told_by_programs_hold(
