@@ -504,9 +504,8 @@ class Controller:
             self.board.ending = True
             self.board.write()
 
-    # Last, so that xdist's workers have ended and what they ended well is counted; the terminal's
-    # summary comes after it all the same.
-    @pytest.hookimpl(trylast=True)
+    # First, so that the summary, JUnit's file and xdist's end see the status.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Turn OK into 1 where a selected cell has no verdict or a case is broken."""
         if not measures(self.config):
@@ -517,7 +516,17 @@ class Controller:
         if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._measuring:
+            self._await_workers()
             self._conclude(session)
+
+    def _await_workers(self) -> None:
+        """Let workers of a run that was stopped end now, so that what they ended well is counted.
+
+        This is what xdist does a moment later, when JUnit's file may be written already.
+        """
+        nodes = getattr(self.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
+        if self.board.ending and nodes is not None:
+            nodes.teardown_nodes()
 
     def _conclude(self, session: pytest.Session) -> None:
         """Count, judge the gates, and keep what is about to be shown; pytest's own status wins."""
