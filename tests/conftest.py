@@ -17,10 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.records import Candidate, Server
+
+# Examples are bounded in number; a busy machine is no reason for one of them to fail.
+settings.register_profile("modelbench", deadline=None)
+settings.load_profile("modelbench")
 
 Response = Mapping[str, Any]
 """What is sent: ``status``, ``headers``, a body as ``json``, ``text``, ``base64`` or ``sse``, and
