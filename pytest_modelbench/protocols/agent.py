@@ -18,6 +18,7 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.solutions import solution_files
+from pytest_modelbench.protocols.programs import work_by_program
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.protocols.tree import BoxedTree
 from pytest_modelbench.records import Candidate, Role, Trust, Verdict
@@ -61,7 +62,11 @@ class AgentProtocol:
         environment = services.environment(case.environment)
         with open_world(seed, services.run, services.box.owner) as world:
             tree = BoxedTree(world, services.box, world.spec(environment))
-            if candidate.calls_model:
+            if candidate.command is not None:
+                done = work_by_program(
+                    case, candidate, repeat, attempt_id, services, world, tree.spec, journal
+                )
+            elif candidate.calls_model:
                 done = _by_model(case, candidate, repeat, attempt_id, services, tree, journal)
             else:
                 play(candidate, case, tree)
