@@ -99,7 +99,7 @@ def test_allowance_counts_from_the_first_reading_of_each_window() -> None:
     ],
 )
 def test_event_of_an_agent_program(info: dict[str, Any], share: float | None) -> None:
-    event = {
+    event: dict[str, Any] = {
         "type": "rate_limit_event",
         "rate_limit_info": {"resetsAt": NOW, "rateLimitType": "five_hour", **info},
     }
