@@ -62,8 +62,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     """Give the shipped test one set of parameters a cell of its pack, in the plan's order."""
     if FIXTURE not in metafunc.fixturenames:
         raise pytest.Collector.CollectError(
-            "the fixture modelbench_attempt was replaced; names that begin with modelbench_ are the "
-            "shipped suite's: give yours another"
+            "the fixture modelbench_attempt was replaced; names that begin with modelbench_ are "
+            "the shipped suite's: give yours another"
         )
     cells = _cells_in(metafunc.definition.path.parent, metafunc.config)
     metafunc.parametrize(FIXTURE, cells, indirect=True, ids=[cell.id for cell in cells])

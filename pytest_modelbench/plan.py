@@ -308,8 +308,8 @@ def _without_fresh(inputs: Inputs) -> Inputs:
 def _dealing(grid: list[Planned], index: Index) -> list[Cell]:
     """Return the cells to run in the order of dealing: long ones paired with short ones.
 
-    By their stored durations: a worker holds two items, so the longest is bound to the shortest, and so on. Without any
-    stored duration the order of the grid stands: candidates interleaved, case by case.
+    By their stored durations: a worker holds two items, so the longest is bound to the shortest,
+    and so on. Without any, the order of the grid stands: candidates interleaved, case by case.
     """
     todo = [p for p in grid if p.action in (Action.RUN, Action.REGRADE)]
     if not todo:

@@ -66,8 +66,9 @@ def explain_no_cell(request: pytest.FixtureRequest) -> NoReturn:
     if mark is None:
         path, line, _ = request.node.location
         pytest.fail(
-            f"{path}:{(line or 0) + 1}: {request.node.name} asks for the fixture {FIXTURE} or one built on it, and names no "
-            f"pack whose cells it tries: mark it {EXAMPLE}",
+            f"{path}:{(line or 0) + 1}: {request.node.name} asks for the fixture "
+            f"{FIXTURE} or one built on it, and names no pack whose cells it tries: "
+            f"mark it {EXAMPLE}",
             pytrace=False,
         )
     if request.config.stash.get(plan_key, None) is None:

@@ -35,7 +35,7 @@ NEVER_PASSES = ("escalated", "other-model")
 
 
 TOO_LITTLE_TRUST = "too-little-trust"
-"""The reason of a verdict that would be a pass, and can be forged more easily than its pack lets."""
+"""The reason of a verdict that would be a pass, and is easier to forge than its pack lets."""
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,9 @@ def test_history_is_of_one_cell_oldest_first(store: Store, make_record: MakeReco
     ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_the_order_of_lines_and_files_changes_nothing(
     data: st.DataObject,
