@@ -9,8 +9,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_modelbench import auditing, comparison, doctor, evaluate, log, power, regrading, show
 from pytest_modelbench.benchmarks.tables import importing
+from pytest_modelbench.commands import (
+    auditing,
+    comparison,
+    doctor,
+    evaluate,
+    log,
+    power,
+    regrading,
+    show,
+)
 from pytest_modelbench.errors import ModelbenchError
 from pytest_modelbench.probe import command as probing
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS

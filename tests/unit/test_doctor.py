@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.cli import main
-from pytest_modelbench.doctor import signs
+from pytest_modelbench.commands.doctor import signs
 from pytest_modelbench.worlds import levels
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_modelbench.cli import main
-from pytest_modelbench.power import plan_lines
+from pytest_modelbench.commands.power import plan_lines
 from pytest_modelbench.stats import cost_ratio, power
 from pytest_modelbench.store.looks import LOOKS, Looks, Showing, append_look
 

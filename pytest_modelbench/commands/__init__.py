@@ -1,0 +1,1 @@
+"""What the ``modelbench`` command does, a module each."""
