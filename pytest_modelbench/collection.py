@@ -86,7 +86,7 @@ def is_pack_test(metafunc: pytest.Metafunc) -> bool:
 
 def is_pack_item(item: pytest.Item) -> bool:
     """Tell whether an item is one of the shipped suite's."""
-    return isinstance(item.getparent(pytest.Module), PackModule)
+    return isinstance(item.parent, PackModule)
 
 
 def cell_of(item: pytest.Item) -> Cell | None:

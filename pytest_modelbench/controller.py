@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import platform
@@ -11,10 +12,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import pluggy
 import pytest
 
 from pytest_modelbench import outcomes
@@ -80,6 +82,7 @@ def take_charge(config: pytest.Config) -> None:
     config.stash[controller_key] = controller
     config.pluginmanager.register(controller, "modelbench-controller")
     config.pluginmanager.register(Selection(bench.plan), "modelbench-selection")
+    gc.freeze()  # the plan stays until the end: no search for garbage need look at it again
 
 
 def _refuse_what_cannot_work(config: pytest.Config) -> None:
@@ -421,12 +424,25 @@ class Controller:
             outcomes.synthetic_report(nodeid, "skipped", longrepr=(path, 0, f"Skipped: {why}"))
         )
 
+    @cached_property
+    def _tell_junit(self) -> pluggy.HookCaller | None:
+        """Return the hook that gives a report to JUnit alone; None without JUnit.
+
+        It takes an item's properties when its teardown is reported, which nobody else waits for.
+        """
+        plugins = self.config.pluginmanager.get_plugins()
+        others = [p for p in plugins if type(p).__module__ != "_pytest.junitxml"]
+        if len(others) == len(plugins):
+            return None
+        name = "pytest_runtest_logreport"
+        return self.config.pluginmanager.subset_hook_caller(name, others)
+
     def _send(self, report: pytest.TestReport) -> None:
         hook = self.config.hook
         hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
         hook.pytest_runtest_logreport(report=report)
-        if self.config.getoption("xmlpath", None):  # JUnit takes properties of a teardown alone
-            hook.pytest_runtest_logreport(report=outcomes.teardown_of(report))
+        if self._tell_junit is not None:
+            self._tell_junit(report=outcomes.teardown_of(report))
         hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
 
     # -- what comes back -------------------------------------------------------------------------

@@ -281,9 +281,7 @@ def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
         identity = inputs.identify(case, inputs.built_in(cell.candidate))
         planned = plan_cell(cell, identity, _without_fresh(inputs))
         if planned.action is Action.REPLAY:
-            verdict = _stored(planned.stored, inputs.index).verdict
-            lost = [c.name for c in verdict.checks if not c.passed] if verdict else []
-            known[cell] = (verdict is not None and verdict.passed, lost)
+            known[cell] = _known(cell, planned.stored, inputs.index)
         else:
             missing.append(planned)
     judged = judge_certificate(known, damaged)
@@ -292,6 +290,20 @@ def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
     if missing:
         return Certificate(None, known=known), missing
     return judged, []
+
+
+def _known(cell: Cell, attempt_id: str, index: Index) -> tuple[bool, Sequence[str]]:
+    """Return a stored verdict and the checks it lost, which are read only where they say more."""
+    entry = index.find(attempt_id)
+    as_usual = (
+        cell.variant is None and entry is not None and entry.passed == (cell.candidate == REFERENCE)
+    )
+    if entry is not None and as_usual:
+        return entry.passed, ()
+    verdict = _stored(attempt_id, index).verdict
+    if verdict is None:
+        return False, ()
+    return verdict.passed, [check.name for check in verdict.checks if not check.passed]
 
 
 def _stored(attempt_id: str, index: Index) -> AttemptRecord:

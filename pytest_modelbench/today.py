@@ -28,8 +28,15 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
         return identity_of(case, protocol=protocol.version, grader=protocol.grader_version)
 
     digests: dict[tuple[str, str], str] = {}
+    identities: dict[tuple[str, str, str], Identity] = {}
 
     def identify(case: Case, candidate: Candidate) -> Identity:
+        of_cell = (case.pack, case.id, candidate.name)
+        if of_cell not in identities:
+            identities[of_cell] = identity(case, candidate)
+        return identities[of_cell]
+
+    def identity(case: Case, candidate: Candidate) -> Identity:
         key = (case.protocol, candidate.name)
         if key not in digests:
             version = protocol_named(case.protocol).agent_version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -129,6 +130,7 @@ def join(config: pytest.Config, payload: str) -> None:
     remember_faulted(config, orders.folders, orders.faulted)
     config.pluginmanager.register(Selection(orders.plan), "modelbench-selection")
     config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
+    gc.freeze()  # as when items are collected
 
 
 def remember_faulted(
@@ -206,6 +208,8 @@ class Worker:
         """Note which cells are asked for by users' tests, so by more than one item perhaps."""
         own = (cell_of(item) for item in session.items if is_own(item))
         self._asked_often = frozenset(cell for cell in own if cell is not None)
+        # Plan and items stay until the end: no search for garbage need look at them again.
+        gc.freeze()
 
     def pytest_unconfigure(self) -> None:
         """End what was started for cells, and let go of the results folder."""

@@ -1,0 +1,52 @@
+"""Run pytest on a folder as a program, and measure what it costs: for the benchmarks beside it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of processor time, of a run and all its processes, and of wall time."""
+
+    cpu: float
+    wall: float
+
+
+def run(folder: Path, *args: str, exits: Sequence[int] = (0,)) -> tuple[Cost, str]:
+    """Run pytest in a folder; SystemExit with its output when it ends in another way."""
+    before, began = _children(), time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args],
+        cwd=folder,
+        env=os.environ | {"PYTEST_ADDOPTS": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    cost = Cost(_children() - before, time.monotonic() - began)
+    if done.returncode not in exits:
+        raise SystemExit(f"pytest {' '.join(args)} ended in {done.returncode}:\n{done.stdout}")
+    return cost, done.stdout
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """Return the medians of some costs."""
+    return Cost(
+        statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.wall for cost in costs),
+    )
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
