@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,6 +207,16 @@ def test_last_failed_runs_a_users_failing_test_of_a_stored_attempt(project: Any)
     assert ran.exit == 0, ran.out
     assert set(ran.junit) == {"test_answer_is_short[tiny:b:right:1]"}
     assert len(project.tries("right")) == 2
+
+
+def test_example_of_the_documents_runs(project: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs/user-tests.md").read_text(encoding="utf-8")
+    example = page.partition('title="test_small_changes.py"\n')[2].partition("```")[0]
+    project.certified("a", "b").scripted("right").scripted("half", wrong=["b"])
+    project.write("test_small_changes.py", example)
+    ran = project.run("--models", "right,half", "-n", "2", "cases/tiny", "test_small_changes.py")
+    assert ran.exit == 0, ran.out
+    assert ran.outcomes() == {"passed": 9, "unsolved": 1}  # 4 cells, 4 + 2 of the page's
 
 
 def test_class_and_other_parameters_are_part_of_a_checks_name(project: Any) -> None:
