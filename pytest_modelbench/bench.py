@@ -16,7 +16,7 @@ from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.packs.sampling import Draw
 from pytest_modelbench.plan import Inputs, Plan, make_plan
-from pytest_modelbench.plugin import CASES_INI, MODELS_INI
+from pytest_modelbench.plugin import CASES_INI, MODELS_INI, root_of
 from pytest_modelbench.records import Candidate, Cell
 from pytest_modelbench.selection import Selected, read_arguments
 from pytest_modelbench.settings import REFERENCES, RESULTS, Settings
@@ -86,7 +86,7 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
 
     None where the run turns out to have no candidates and names no pack.
     """
-    root = config.rootpath
+    root = root_of(config)
     models_named = bool(config.getoption("models"))
     last_failed = bool(config.getoption("lf", False))
     selected = read_arguments(config)

@@ -10,6 +10,7 @@ import pytest
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.plan import Action
+from pytest_modelbench.plugin import root_of
 from pytest_modelbench.report.baseline import Measured, StoredScorecards
 from pytest_modelbench.report.decisions import DEV
 from pytest_modelbench.report.gates import Judged, judge
@@ -61,7 +62,7 @@ def read_gating(config: pytest.Config, bench: Bench) -> Gating:
     are not judged where it tries other candidates.
     """
     baseline = bench.settings.baseline
-    declared = read_rules(config.rootpath / PYPROJECT, baseline)
+    declared = read_rules(root_of(config) / PYPROJECT, baseline)
     rules = list(declared)
     for text in config.getoption("modelbench_gate"):
         named = [rule for rule in declared if text in (rule.name, rule.name.rpartition(" (")[0])]
@@ -81,7 +82,7 @@ def read_gating(config: pytest.Config, bench: Bench) -> Gating:
             continue
         path, name = found
         if path not in stored:
-            stored[path] = StoredScorecards(config.rootpath / path, path)
+            stored[path] = StoredScorecards(root_of(config) / path, path)
         for pack in bench.packs:
             stored[path].find(pack.name, name, rule.candidate)  # refused now rather than at the end
     return Gating(tuple(rules), tuple(stored.items()))

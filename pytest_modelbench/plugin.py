@@ -267,6 +267,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         usertests.parametrize(metafunc)
 
 
+def root_of(config: pytest.Config) -> Path:
+    """Return the project's folder: where modelbench.toml, packs and results are.
+
+    Without an ini file pytest takes the folder that its arguments share, a pack's perhaps; the
+    project is then where it was started.
+    """
+    return config.invocation_params.dir if config.inipath is None else config.rootpath
+
+
 def _concerned(config: pytest.Config) -> bool:
     """Tell cheaply whether this run has to do with packs."""
     if config.getoption("models") or config.getini(MODELS_INI):
@@ -276,7 +285,7 @@ def _concerned(config: pytest.Config) -> bool:
     if not (config.getoption("lf", False) or config.getoption("modelbench_plan")):
         return False
     folders = config.getini(CASES_INI) or ["cases"]
-    return any((config.rootpath / folder).is_dir() for folder in folders)
+    return any((root_of(config) / folder).is_dir() for folder in folders)
 
 
 def _path(config: pytest.Config, arg: str) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_modelbench.collection import MANIFEST, pack_above
 from pytest_modelbench.packs.reading import find_packs
-from pytest_modelbench.plugin import CASES_INI
+from pytest_modelbench.plugin import CASES_INI, root_of
 from pytest_modelbench.settings import CASES
 
 ITEM = re.compile(r"::test_case\[(?P<case>[^:\]]+):(?P<candidate>.+):(?P<repeat>[0-9]+)\]$")
@@ -99,7 +99,7 @@ def read_arguments(config: pytest.Config) -> Selected:
 
 def _packs(config: pytest.Config) -> list[Path]:
     """Return the packs of the project."""
-    roots = [config.rootpath / name for name in config.getini(CASES_INI) or [CASES]]
+    roots = [root_of(config) / name for name in config.getini(CASES_INI) or [CASES]]
     return find_packs([root for root in roots if root.is_dir()])
 
 
