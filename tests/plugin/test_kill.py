@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow  # each test is several runs of pytest
 KILLS = 50
 
 
+@pytest.mark.timeout(1500)
 def test_fifty_kills_lose_nothing_and_run_nothing_twice(project: Project) -> None:
     project.certified("one", "two")
     project.scripted("right", delay_s=0.5).scripted("half", wrong=["two"], delay_s=0.3)
