@@ -230,7 +230,7 @@ class Controller:
         address = self.gateway.address
         client = GatewayClient(address.socket_path, address.secret)
         elsewhere = self.config.pluginmanager.hasplugin("dsession")
-        talks = elsewhere and step_of(self.config.option.verbose)  # otherwise the worker says it
+        talks = elsewhere and step_of(self.config.get_verbosity())  # otherwise the worker says it
         write = self._write_line if talks else lambda line: None
         self._waits = Waits(client.status, write)
         self._waits.watch()

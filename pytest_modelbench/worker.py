@@ -176,7 +176,7 @@ class Worker:
         self._unstored: StoreProblem | None = None
         self._refusal: BaseException | None = None
         self._next: pytest.Item | None = None
-        self._talks = step_of(config.option.verbose) > 0
+        self._talks = step_of(config.get_verbosity()) > 0
         self._lock: WorkerLock | None = None
         config.stash[worker_key] = self
 
