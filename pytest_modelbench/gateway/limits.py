@@ -67,17 +67,18 @@ class DeclaredLimit:
         """Return the seconds until enough of what has gone is ``seconds`` old."""
         while self._gone and self._gone[0].at <= now - self._seconds:
             self._sum -= self._gone.popleft().tokens
-        until = now
+        # Of ages, not of moments: so rounding makes no wait longer than ``seconds``.
+        wait = 0.0
         if self._requests is not None and len(self._gone) >= self._requests:
-            until = self._gone[len(self._gone) - self._requests].at + self._seconds
+            wait = self._seconds - (now - self._gone[len(self._gone) - self._requests].at)
         if self._tokens is not None:
             over = self._sum + tokens - self._tokens
             for taken in self._gone:
                 if over <= 0:
                     break
                 over -= taken.tokens
-                until = max(until, taken.at + self._seconds)
-        return until - now
+                wait = max(wait, self._seconds - (now - taken.at))
+        return wait
 
     def take(self, now: float, tokens: int) -> Taken:
         """Note a call that goes now."""

@@ -105,3 +105,9 @@ def test_headers_without_a_reset_or_with_nonsense_hold_nobody() -> None:
 )
 def test_every_form_of_a_reset(text: str, seconds: float | None) -> None:
     assert seconds_until(text, NEW_YEAR) == seconds
+
+
+def test_rounding_makes_no_wait_longer_than_a_minute() -> None:
+    limit = DeclaredLimit(1, None)
+    limit.take(8.066475401214618, 1)
+    assert limit.wait(8.066475401214618, 1) == 60.0
