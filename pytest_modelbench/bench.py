@@ -102,8 +102,8 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
     for pack in packs:
         for case_id in selected.cases.get(pack.folder, ()):
             _require_case(pack, case_id)
-    planning = bool(config.getoption("modelbench_plan"))  # then costs are estimated
-    index = read(results, packs=[pack.name for pack in every], details=planning)
+    # With details: a plan estimates costs by them, and a run that only replays reports from them.
+    index = read(results, packs=[pack.name for pack in every], details=True)
     candidates = _candidates(config, registry, selected, index, packs, last_failed=last_failed)
     if not candidates:
         if selected.named and not last_failed:

@@ -437,13 +437,21 @@ class Controller:
         name = "pytest_runtest_logreport"
         return self.config.pluginmanager.subset_hook_caller(name, others)
 
+    @cached_property
+    def _verbose(self) -> bool:
+        return self.config.get_verbosity() > 0
+
     def _send(self, report: pytest.TestReport) -> None:
+        """Report a cell that no worker ran; where nothing is printed, nothing begins or ends."""
         hook = self.config.hook
-        hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
+        shown = self._verbose or not report.passed
+        if shown:
+            hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
         hook.pytest_runtest_logreport(report=report)
         if self._tell_junit is not None:
             self._tell_junit(report=outcomes.teardown_of(report))
-        hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
+        if shown:
+            hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
 
     # -- what comes back -------------------------------------------------------------------------
 
@@ -512,7 +520,7 @@ class Controller:
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:  # Any: as pytest's hook
         """Give verdicts, faults and certificates letters and words of their own."""
-        return outcomes.teststatus(report)
+        return outcomes.teststatus(report, verbose=self._verbose)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Let no worker begin what it holds already; called for -x and --maxfail too."""

@@ -97,12 +97,15 @@ def is_refused(report: object) -> bool:
 
 
 def teststatus(
-    report: pytest.TestReport,
+    report: pytest.TestReport, *, verbose: bool
 ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
     """Return category, letter and word of a cell's report; None leaves it to pytest."""
     found = facts(report)
     if found is None:
         return None
+    if found["replayed"] and report.passed and not verbose:
+        category = UNSOLVED if found["outcome"] == "unsolved" else "passed"
+        return category, "", ""  # counted; ten thousand letters of what is known say nothing
     stored = " (stored)" if found["replayed"] else ""
     if report.failed and found["outcome"] == "fault":
         return "error", "E", ("FAULT", {"red": True})

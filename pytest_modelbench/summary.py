@@ -33,7 +33,7 @@ from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import utc_now
 from pytest_modelbench.store.index import Index, Kind, Standing
 from pytest_modelbench.store.looks import Looks, Showing, append_look
-from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.reader import is_all, read
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -61,9 +61,10 @@ class Summary:
         settings = bench.settings
         packs = [pack for pack in bench.packs if selected_cases(settings, pack)]
         results = Path(settings.results)
-        index = read(
-            results, packs=[p.name for p in packs], candidates=settings.models, details=True
-        )
+        index = bench.index
+        if not is_all(index, results, [p.name for p in (*bench.packs, *bench.lent)]):
+            names = [pack.name for pack in packs]
+            index = read(results, packs=names, candidates=settings.models, details=True)
         looks = Looks.read(results)
         found = [_counted(bench, pack, index, looks, uncertified, not_run) for pack in packs]
         cards = tuple(card for card, _, _ in found)
@@ -214,9 +215,11 @@ def _counted(
     alike = {}
     if settings.repeats > 1:
         attempts = (
-            (cell, index.record(standing.attempt))
+            (cell, standing.attempt.detail.work)
             for cell, standing in standings.items()
-            if standing.kind is Kind.VERDICT and standing.attempt is not None
+            if standing.kind is Kind.VERDICT
+            and standing.attempt is not None
+            and standing.attempt.detail is not None
         )
         alike = dict(same_work(attempts, settings.repeats))
     return card, Shown(reading, settings.draw, alike), showing

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_modelbench.records import AttemptRecord, Cell
+from pytest_modelbench.records import Cell
 
 
 def same_work(
-    attempts: Iterable[tuple[Cell, AttemptRecord]], repeats: int
+    attempts: Iterable[tuple[Cell, int | None]], repeats: int
 ) -> Mapping[str, tuple[int, int]]:
     """Return for each candidate (cases whose repeats all left the same work, cases compared).
 
-    Work is the harvest, or the transcript where there is none; a case counts when all repeats kept
-    one of them.
+    Work is told by ``Detail.work``; a case counts when all repeats kept some.
     """
-    found: dict[tuple[str, str], list[object]] = {}
-    for cell, record in attempts:
-        found.setdefault((cell.candidate, cell.case), []).append(_work(record))
+    found: dict[tuple[str, str], list[int | None]] = {}
+    for cell, work in attempts:
+        found.setdefault((cell.candidate, cell.case), []).append(work)
     alike: dict[str, tuple[int, int]] = {}
     for (candidate, _), works in found.items():
         if len(works) < repeats or None in works:
@@ -25,9 +24,3 @@ def same_work(
         same, cases = alike.get(candidate, (0, 0))
         alike[candidate] = (same + (len(set(works)) == 1), cases + 1)
     return alike
-
-
-def _work(record: AttemptRecord) -> object:
-    if record.harvest is not None:
-        return frozenset(record.harvest.items())
-    return record.evidence.get("harvest") or record.evidence.get("transcript")

@@ -65,6 +65,8 @@ class Detail(NamedTuple):
     scripted: bool
     working: float | None
     served_model: str
+    work: int | None = None
+    """Equal for attempts that left the same files (or said the same, where none are kept)."""
 
 
 class Entry(NamedTuple):

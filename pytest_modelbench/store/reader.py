@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,7 @@ class _Reader:
             get("scripted", False) is True,
             get("working"),
             intern(served, served),
+            work_of(get("harvest"), get("evidence", _NOTHING)),
         )
 
     def _compare(self, entry: Entry, raw: dict[str, Any], number: int) -> None:
@@ -231,6 +232,14 @@ _NOTHING: dict[str, Any] = {}  # Any: as above
 
 
 # Any: JSON as above
+def work_of(harvest: Mapping[str, str] | None, evidence: Mapping[str, str]) -> int | None:
+    """Return what tells two attempts' work apart, within one process; None where none was kept."""
+    if harvest is not None:
+        return hash(frozenset(harvest.items()))
+    name = evidence.get("harvest") or evidence.get("transcript")
+    return None if name is None else hash(name)
+
+
 def _header(raw: dict[str, Any], path: Path) -> RunHeader:
     grid = raw["grid"]
     return RunHeader(

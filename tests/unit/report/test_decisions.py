@@ -17,6 +17,7 @@ from pytest_modelbench.report.decisions import (
 )
 from pytest_modelbench.report.sameness import same_work
 from pytest_modelbench.store.looks import Reading
+from pytest_modelbench.store.reader import work_of
 
 PAIR = {"a": {"x": "p", "y": "p"}, "b": {"x": "p", "y": "u"}}
 
@@ -71,10 +72,13 @@ def test_only_most_cases_alike_are_noted(results: Any) -> None:
     assert markdown_remarks(card, shown).startswith("- look: 1; ")
 
 
-def test_same_work_is_told_by_the_harvest_of_all_repeats(record: Any) -> None:
-    def attempts(case: str, *kept: dict[str, Any]) -> list[tuple[Cell, Any]]:
+def test_same_work_is_told_by_the_harvest_of_all_repeats() -> None:
+    def attempts(case: str, *kept: dict[str, Any]) -> list[tuple[Cell, int | None]]:
         return [
-            (Cell("executor", case, "a", repeat), record("a", case, repeat, "p", **one))
+            (
+                Cell("executor", case, "a", repeat),
+                work_of(one.get("harvest"), one.get("evidence", {})),
+            )
             for repeat, one in enumerate(kept, 1)
         ]
 
