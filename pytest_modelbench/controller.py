@@ -395,11 +395,20 @@ class Controller:
             if (cell := self.nodeids.get(nodeid)) is not None
             and self.planned[cell].action in (Action.RUN, Action.REGRADE)
         ]
+        session = self.config.pluginmanager.get_plugin("session")
+        if isinstance(session, pytest.Session) and todo and not self._verbose:
+            # Percent are of what has a letter.
+            session.testscollected -= len(self._selected & self._passed_over())
         self._beat = Heartbeat(todo, self._write_line, step=step_of(self.config.get_verbosity()))
         self.config.pluginmanager.register(self._beat, "modelbench-heartbeat")
         if self._waits is not None:
             self._beat.tell_waits(self._waits.words)
         self._beat.watch()
+
+    def _passed_over(self) -> set[Cell]:
+        """Return the cells whose stored verdict is reported without a letter."""
+        replayed = {cell for cell, p in self.planned.items() if p.action is Action.REPLAY}
+        return replayed - self.without_verdict.keys()
 
     def _replay(self, nodeid: str, planned: Planned) -> None:
         entry = self.bench.index.find(planned.stored)
