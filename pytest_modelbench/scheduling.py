@@ -349,7 +349,12 @@ class CellScheduling:
                 if bound:
                     dealer.start(bound[-1])
                 bound.append(index)
-                node.send_runtest_some([index])
+                try:
+                    node.send_runtest_some([index])
+                except OSError:  # it has just ended; xdist will say so
+                    bound.remove(index)
+                    dealer.put_back([index])
+                    self._ending.add(node)
         while dealer.refusals:
             index, why = dealer.refusals.pop()
             self._on_refused(self._collection[index], why)

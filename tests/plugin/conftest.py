@@ -14,6 +14,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,13 @@ class Ran:
             if all(len(pair) == 2 and pair[0].isdigit() for pair in words):
                 return {word.removesuffix("s"): int(count) for count, word in words}
         raise AssertionError(f"no line of counts in:\n{self.out}")
+
+
+def _as_from_a_terminal(before: Callable[[], None] | None) -> None:
+    """Let SIGINT interrupt, though the tests may run where a shell has it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if before is not None:
+        before()
 
 
 class Going:
@@ -280,7 +288,7 @@ class Project:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=before,  # no thread of ours runs at that moment
+                preexec_fn=partial(_as_from_a_terminal, before),  # no thread of ours runs then
             )
         going = Going(process, log, xml)
         self._going.append(going)
