@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.escape import escape, escape_markdown
 from pytest_modelbench.report.gates import Judged
 from pytest_modelbench.report.numbers import plural
@@ -34,7 +35,9 @@ def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
     said: dict[str, str] = {}
     reading = shown.reading
     if reading is None:
-        said["partial"] = PARTIAL
+        # A run of built-in candidates asks whether cases are sound: there is nothing to look at.
+        if any(name not in BUILT_IN for name in card.grid.candidates):
+            said["partial"] = PARTIAL
     elif card.verdicts:
         said["look"] = _look(reading, one=len(card.rows) == 1)
     if shown.draw:
