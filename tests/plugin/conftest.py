@@ -351,8 +351,10 @@ class Project:
 
     def worlds(self) -> set[Path]:
         """Return the folders of attempts that are at work now, or were when their run died."""
+        # Not by a pattern: a folder that its run removes while it is read ends a glob with an error.
         runs = self.temporary / f"modelbench-{os.geteuid()}"
-        return {path.parent for path in runs.glob(f"*/*/{TREE}")}
+        found = {world for run in _folders(runs) for world in _folders(run)}
+        return {world for world in found if (world / TREE).is_dir()}
 
     def processes(self) -> list[str]:
         """Return the command lines of living processes that were started with this TMPDIR."""
@@ -371,6 +373,15 @@ class Project:
         for going in self._going:
             if going.process.poll() is None:
                 going.kill()
+
+
+def _folders(parent: Path) -> list[Path]:
+    """Return the folders in one, none where it is not there or is removed meanwhile."""
+    try:
+        with os.scandir(parent) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir()]
+    except OSError:
+        return []
 
 
 def answer_calls(text: str) -> list[dict[str, Any]]:
