@@ -114,12 +114,13 @@ def reference_digest(
 
 
 def candidate_digest(
-    candidate: Candidate, agent_version: str, command: Mapping[str, JsonValue] | None = None
+    candidate: Candidate, agent_version: str, program: Mapping[str, JsonValue] | None = None
 ) -> str:
     """Return the identity of what is measured; raise RegistryProblem where its script is missing.
 
     Neither the name is in it, nor prices, the key's variable, notes, the server or declared facts.
-    ``command`` is what counts of an agent program's command; its version is ``agent_version``.
+    ``program`` is what counts of an agent program's command, or of a function; its version is
+    ``agent_version``.
     """
     script = ""
     if candidate.script:
@@ -142,7 +143,7 @@ def candidate_digest(
             "script": script,
             "agent": candidate.agent,
             "agent_version": agent_version,
-            **({} if command is None else {"command": dict(command)}),
+            **({} if program is None else {"command": dict(program)}),
         }
     )
 

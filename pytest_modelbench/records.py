@@ -396,7 +396,9 @@ class Candidate(Record):
     """What is measured: ``[candidates.NAME]`` of modelbench.toml, or a raw LiteLLM model name."""
 
     name: str
-    agent: str = Field(default="loop", description="loop, command, scripted, reference, seed")
+    agent: str = Field(
+        default="loop", description="loop, command, function, scripted, reference, seed"
+    )
     model: str = ""
     api_base: str = ""
     api_key_env: str = Field(default="", description="name of the variable that holds the key")
@@ -426,13 +428,15 @@ class Candidate(Record):
         default="", description="an address that is the same service, for identity"
     )
     command: Command | None = Field(default=None, description="of agent = command")
+    function: str = Field(default="", description="of agent = function: package.module:name")
+    root: str = Field(default="", description="of a function: the project's folder; is no key")
 
     @property
     def calls_model(self) -> bool:
         """Tell whether attempts of this candidate need the gateway."""
         if self.agent == "command":
             return bool(self.model or self.script)
-        return self.agent not in (REFERENCE, SEED)
+        return self.agent not in (REFERENCE, SEED, "function")
 
 
 def to_json(value: BaseModel) -> dict[str, Any]:  # Any: JSON for a wire that takes builtins only

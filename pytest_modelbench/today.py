@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from pytest_modelbench.candidates.command import identity_of_command
+from pytest_modelbench.candidates.function import FUNCTION_VERSION, identity_of_function
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.identity import candidate_digest
@@ -40,11 +41,14 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
         key = (case.protocol, candidate.name)
         if key not in digests:
             version = protocol_named(case.protocol).agent_version
-            command = None
+            program = None
             if candidate.command is not None:
                 version = program_version(candidate)
-                command = identity_of_command(candidate.command)
-            digests[key] = candidate_digest(candidate, version, command)
+                program = identity_of_command(candidate.command)
+            elif candidate.function:
+                version = f"{FUNCTION_VERSION}/{version}"
+                program = identity_of_function(candidate)
+            digests[key] = candidate_digest(candidate, version, program)
         found = of_case(case)
         return Identity(
             task=found.task,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from pytest_modelbench.candidates import prompts
 from pytest_modelbench.candidates.clock import Clock, End
 from pytest_modelbench.candidates.loop import Model
 from pytest_modelbench.candidates.tuning import Tuning
+from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, ToolCall
 from pytest_modelbench.records import Limits
 
@@ -62,16 +63,25 @@ class Met:
     detail: str = ""
 
 
+Act = Callable[[str, dict[str, JsonValue]], tuple[str, bool]]
+Solver = Callable[[Sequence[JsonValue], Sequence[JsonValue], Act], str | None]
+"""A function candidate: given messages, schemas and a way to call tools, it returns its text."""
+
+
 @dataclass
 class Loop:
-    """What a meeting needs: what is said first, tools, the model, limits; counts as it goes on."""
+    """What a meeting needs: what is said first, tools, the model, limits; counts as it goes on.
+
+    A function candidate has no ``model`` and is a ``solver``; the supplied loops are for both.
+    """
 
     messages: list[JsonValue]
     tools: Sequence[Tool]
-    model: Model
+    model: Model | None
     limits: Limits
     tuning: Tuning
     counts: Counter[str]
+    solver: Solver | None = None
     calls: list[Call] = field(default_factory=list)
     text: str | None = None
     replied: bool = False
@@ -83,6 +93,9 @@ class Loop:
 
     def ask(self) -> Reply:
         """Make one call of the model; End where it is over, Fault where it is not its doing."""
+        if self.model is None:
+            what = "this benchmark asks a model turn by turn, and a function cannot be asked so"
+            raise Fault("function", what, permanent=True)
         self.clock.check()
         choice = self.tuning.tool_choice
         reply = self.model.chat(
@@ -117,6 +130,31 @@ class Loop:
                 return True
         return False
 
+    def solve(self, solver: Solver) -> Met:
+        """Let a function have its way: its calls are done as they come, its result is the text."""
+
+        def act(name: str, arguments: dict[str, JsonValue]) -> tuple[str, bool]:
+            self.replied = True
+            self.calls.append(Call(name, arguments))
+            self.counts["calls"] += 1
+            failed = self._failed
+            text, ended = self._do(ToolCall(id=None, name=name, arguments=arguments))
+            if ended:
+                raise End()
+            return text, failed == self._failed
+
+        try:
+            self.text = solver(self.messages, self._schemas, act)
+        except End as end:
+            return self.over(end)
+        self.replied = self.replied or self.text is not None
+        self.messages.append({"role": "assistant", "content": self.text or ""})
+        return self.over()
+
+    @property
+    def _failed(self) -> int:
+        return self.counts["failed_calls"] + self.counts["invented_tools"]
+
     def over(self, end: End | None = None) -> Met:
         """Return what came of it."""
         reason, detail = ("", "") if end is None else (end.reason, end.detail[:DETAIL_CHARS])
@@ -142,6 +180,8 @@ _ANSWERED = ("empty-answer", "no-answer-after-reasoning", "tool-call-as-text")
 
 def one_answer(loop: Loop) -> Met:
     """Ask once; the calls of the reply are done, and nobody looks at their results."""
+    if loop.solver is not None:
+        return loop.solve(loop.solver)
     try:
         loop.act(loop.ask().tool_calls)
     except End as end:
@@ -151,6 +191,8 @@ def one_answer(loop: Loop) -> Met:
 
 def tool_loop(loop: Loop) -> Met:
     """Ask until a reply calls no tool, or a call is the last word, or a limit ends it."""
+    if loop.solver is not None:
+        return loop.solve(loop.solver)
     newest, repeats = "", 0
     try:
         for _ in range(loop.limits.turns or TURNS):

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from pytest_modelbench.candidates.command import flaw_of_command
 from pytest_modelbench.candidates.flaws import ALIAS, choice, flaw_of, secret_in
+from pytest_modelbench.candidates.function import FUNCTION, flaw_of_function
 from pytest_modelbench.candidates.places import line_of, read_toml
 from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.errors import RegistryProblem
@@ -120,7 +121,7 @@ class Manifest:
         keys: tuple[str, ...],
         record: type[Record],
     ) -> None:
-        known = [name for name in record.model_fields if name != "name"]
+        known = [name for name in record.model_fields if name not in ("name", "root")]
         for key in table:
             if key not in known:
                 raise self.problem(f"unknown key {key}", (*keys, key), choice(key, known))
@@ -151,14 +152,16 @@ class Manifest:
         self, candidate: Candidate, keys: tuple[str, ...], servers: Mapping[str, Server]
     ) -> Candidate:
         """Return the candidate, its script's path made absolute, once its parts fit together."""
-        if candidate.agent not in ("loop", "command", "scripted"):
+        if candidate.agent not in ("loop", "command", FUNCTION, "scripted"):
             raise self.problem(
                 f"{candidate.agent!r} is no agent",
                 (*keys, "agent"),
-                'write "loop", "command" or "scripted"',
+                'write "loop", "command", "function" or "scripted"',
             )
         if candidate.agent == "scripted" or (candidate.agent == "command" and candidate.script):
             candidate = self._with_script(candidate, keys)
+        elif candidate.agent == FUNCTION:
+            candidate = candidate.model_copy(update={"root": str(self.path.parent.absolute())})
         elif candidate.agent == "command":
             pass  # a program may have no model of this run behind it
         elif not candidate.model:
@@ -178,7 +181,7 @@ class Manifest:
                 choice(candidate.server, list(servers)) if servers else "add that table",
             )
         self._fill_commands(candidate, servers)
-        flaw = flaw_of(candidate) or flaw_of_command(candidate)
+        flaw = flaw_of(candidate) or flaw_of_command(candidate) or flaw_of_function(candidate)
         if flaw is not None:
             raise self.problem(flaw.what, (*keys, *flaw.keys), flaw.remedy)
         self._built(Tuning, candidate.tuning, (*keys, "tuning"))

@@ -203,7 +203,8 @@ ACTIONS = ("list_files", "read_file", "write_file", "edit_file", "run_command")
 NAMES = tuple(_TEXTS)
 
 
-def _schema(name: str) -> dict[str, JsonValue]:
+def schema(name: str) -> dict[str, JsonValue]:
+    """Return one of the tools as the chat interface takes it."""
     parameters = _PARAMETERS[name]
     properties: dict[str, JsonValue] = {
         key: {"type": kind, "description": text} for key, (kind, _, text) in parameters.items()
@@ -219,7 +220,7 @@ def _schema(name: str) -> dict[str, JsonValue]:
     }
 
 
-SCHEMAS: tuple[dict[str, JsonValue], ...] = tuple(_schema(name) for name in NAMES)
+SCHEMAS: tuple[dict[str, JsonValue], ...] = tuple(schema(name) for name in NAMES)
 """The tools as the chat interface takes them."""
 
 

@@ -6,11 +6,23 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from pytest_modelbench.candidates.agent_version import AGENT_VERSION
 from pytest_modelbench.candidates.builtin import play
+from pytest_modelbench.candidates.clock import End
+from pytest_modelbench.candidates.function import FUNCTION
 from pytest_modelbench.candidates.journal import Journal
-from pytest_modelbench.candidates.loop import Work, work
-from pytest_modelbench.candidates.tools import Workbench
+from pytest_modelbench.candidates.loop import DETAIL_CHARS, Work, work
+from pytest_modelbench.candidates.prompts import unknown_tool
+from pytest_modelbench.candidates.tools import (
+    ACTIONS,
+    COMMAND_SECONDS,
+    OUTPUT_CHARS,
+    Tools,
+    Workbench,
+    schema,
+)
 from pytest_modelbench.checks.inprocess import observe_in_process
 from pytest_modelbench.checks.observation import GRADER_VERSION, IN_PROCESS, Observation
 from pytest_modelbench.checks.verify import verify
@@ -18,6 +30,7 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.solutions import solution_files
+from pytest_modelbench.protocols.functions import FunctionCandidate
 from pytest_modelbench.protocols.programs import work_by_program
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.protocols.tree import BoxedTree
@@ -66,6 +79,8 @@ class AgentProtocol:
                 done = work_by_program(
                     case, candidate, repeat, attempt_id, services, world, tree.spec, journal
                 )
+            elif candidate.agent == FUNCTION:
+                done = _by_function(case, candidate, services, tree, journal)
             elif candidate.calls_model:
                 done = _by_model(case, candidate, repeat, attempt_id, services, tree, journal)
             else:
@@ -136,6 +151,39 @@ def _solved(case: Case) -> dict[str, bytes]:
     if case.reference is not None:
         files |= {place: file.read_bytes() for place, file in solution_files(case).items()}
     return files
+
+
+def _by_function(
+    case: Case, candidate: Candidate, services: Services, tree: BoxedTree, journal: Journal
+) -> Work:
+    """Let a function work in the tree's own box, by its own hands or by the agent's tools."""
+    limits = case.limits.within(candidate.limits)
+    function = FunctionCandidate(candidate, limits, services.box, tree.spec, journal)
+    tools = Tools(
+        tree,
+        output_chars=limits.output_chars or OUTPUT_CHARS,
+        command_seconds=limits.command_seconds or COMMAND_SECONDS,
+    )
+
+    counts = journal.counts
+    counts.update(invented_tools=0, failed_commands=0, failed_calls=0)
+
+    def act(name: str, arguments: dict[str, JsonValue]) -> tuple[str, bool]:
+        if name not in ACTIONS:
+            counts["invented_tools"] += 1
+            return unknown_tool(name, ACTIONS), False
+        result = tools.call(name, arguments, function.clock.left)
+        if not result.worked:
+            counts["failed_commands" if result.command else "failed_calls"] += 1
+        return result.text, result.worked
+
+    messages: list[JsonValue] = [{"role": "user", "content": case.prompt}]
+    offered = [schema(name) for name in ACTIONS]
+    try:
+        answer = function.solve(case.prompt, messages, offered, act)
+    except End as end:
+        return Work(end.reason, end.detail)
+    return Work(detail=(answer or "")[:DETAIL_CHARS])
 
 
 def _by_model(

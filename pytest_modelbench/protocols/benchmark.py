@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from pydantic import JsonValue
 from pytest_modelbench.benchmarks.benchmark import Benchmark
 from pytest_modelbench.benchmarks.loops import LOOPS_VERSION, Call, Loop, Met
 from pytest_modelbench.benchmarks.tools import Tool, run_tool
+from pytest_modelbench.candidates.function import FUNCTION
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
@@ -22,8 +24,10 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import BENCHMARK, Case
 from pytest_modelbench.packs.source import BenchmarkCase
+from pytest_modelbench.protocols.functions import FunctionCandidate
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.records import REFERENCE, SEED, Candidate, Limits, Role, Trust, Verdict
+from pytest_modelbench.worlds.box import TEMPORARY, BoxSpec
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest
 
 PROTOCOL_VERSION = "1"
@@ -62,11 +66,20 @@ class BenchmarkProtocol:
         try:
             world = benchmark.setup(given.public, folder)
             tools = benchmark.tools(world)
+            limits = case.limits.within(candidate.limits)
             if candidate.agent in (REFERENCE, SEED):
                 met = play(benchmark, given, candidate, tools)
+            elif candidate.agent == FUNCTION:
+                said = _messages(benchmark, given, candidate)
+                spec = BoxSpec(workdir=TEMPORARY)
+                function = FunctionCandidate(candidate, limits, services.box, spec, journal)
+                solver = partial(function.solve, given.prompt)
+                tuning = Tuning.of(candidate)
+                met = benchmark.drive(
+                    Loop(said, tools, None, limits, tuning, journal.counts, solver=solver)
+                )
             else:
                 said = _messages(benchmark, given, candidate)
-                limits = case.limits.within(candidate.limits)
                 key = (attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits)
                 with _session(services, key, journal) as session:
                     tuning = Tuning.of(candidate)
@@ -150,7 +163,7 @@ def _messages(
     benchmark: Benchmark[World], given: BenchmarkCase, candidate: Candidate
 ) -> list[JsonValue]:
     """Return what a candidate is told; Fault where it is of no use to a benchmark."""
-    if not candidate.calls_model or candidate.agent == "command":
+    if candidate.agent == "command":
         what = f"agent {candidate.agent!r} works in a tree of files, and a benchmark has none"
         raise Fault("agent", f"candidate {candidate.name}: {what}", permanent=True)
     try:
