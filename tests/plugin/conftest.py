@@ -351,7 +351,7 @@ class Project:
 
     def worlds(self) -> set[Path]:
         """Return the folders of attempts that are at work now, or were when their run died."""
-        # Not by a pattern: a folder that its run removes while it is read ends a glob with an error.
+        # Not by a pattern: a folder that is removed while it is read ends a glob with an error.
         runs = self.temporary / f"modelbench-{os.geteuid()}"
         found = {world for run in _folders(runs) for world in _folders(run)}
         return {world for world in found if (world / TREE).is_dir()}
