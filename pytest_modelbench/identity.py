@@ -144,6 +144,7 @@ def candidate_digest(
             "agent": candidate.agent,
             "agent_version": agent_version,
             **({} if program is None else {"command": dict(program)}),
+            **({"speaks": [*sorted(candidate.speaks)]} if candidate.speaks else {}),
         }
     )
 

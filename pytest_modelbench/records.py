@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -426,6 +426,9 @@ class Candidate(Record):
     )
     same_as: str = Field(
         default="", description="an address that is the same service, for identity"
+    )
+    speaks: list[Literal["messages", "responses"]] = Field(
+        default_factory=list, description="APIs beside chat that its server speaks itself"
     )
     command: Command | None = Field(default=None, description="of agent = command")
     function: str = Field(default="", description="of agent = function: package.module:name")

@@ -11,15 +11,17 @@ from aiohttp import web
 from pydantic import JsonValue
 
 from pytest_modelbench.gateway.admission import Admission
-from pytest_modelbench.gateway.calls import Asked, Calls, stopped
+from pytest_modelbench.gateway.calls import UNSENT, Answered, Asked, Calls, stopped
 from pytest_modelbench.gateway.chat import Chat
 from pytest_modelbench.gateway.dialect import BadRequest, Dialect, Speaker
 from pytest_modelbench.gateway.ledger import Account, Ledger
 from pytest_modelbench.gateway.messages import Messages
+from pytest_modelbench.gateway.native import PASSED_HEADERS
 from pytest_modelbench.gateway.prices import provider_of
 from pytest_modelbench.gateway.programs import Programs, bounded, ends, window_of
-from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, refusal
+from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, refusal
 from pytest_modelbench.gateway.responses import Responses
+from pytest_modelbench.gateway.upstream import Asking, wires_of
 from pytest_modelbench.gateway.wire import GatewayConfig
 from pytest_modelbench.records import Candidate
 
@@ -101,31 +103,39 @@ class Apis:
             identity = f"{account.token[3:11]}{account.steps}"
             speaker = Speaker(candidate.name, identity, kept_by(candidate))
             try:
-                spoken = dialect.read(_body(await request.read()), speaker)
+                body = _body(await request.read())
+                native = _asking(request, body) if dialect.name in wires_of(candidate) else None
+                spoken = dialect.read(body, speaker, native)
             except BadRequest as error:
                 return _refused(dialect, 400, str(error), "bad-request")
-            reply = await self._answer(account, candidate, spoken.asked)
+            reply, exchange = await self._answer(account, candidate, spoken.asked)
             status = status_of(reply)
             if status != 200:
                 return as_json(dialect.error(status, reply), status)
+            if native is not None and _came_well(exchange, spoken.asked.stream):
+                return _as_it_came(exchange)
             if not spoken.asked.stream:
                 return as_json(spoken.whole(speaker, reply))
             return await _stream(request, spoken.events(speaker, reply))
 
         return handler
 
-    async def _answer(self, account: Account, candidate: Candidate, asked: Asked) -> Reply:
+    async def _answer(self, account: Account, candidate: Candidate, asked: Asked) -> Answered:
         stop = self._admission.stop_of(candidate.name)
-        reply = None if stop is None else stopped(stop)
+        refused = None if stop is None else stopped(stop)
         if not asked.by_program:
-            return await self._calls.answer(account, asked) if reply is None else reply
-        reply = self._programs.refusal(account) or reply
-        if reply is None:
+            if refused is not None:
+                return Answered(refused, UNSENT)
+            return await self._calls.answer(account, asked)
+        refused = self._programs.refusal(account) or refused
+        if refused is not None:
+            answered = Answered(refused, UNSENT)
+        else:
             with self._programs.call(account) as working_left:
                 asked = replace(bounded(asked, candidate), working_left=working_left)
-                reply = await self._calls.answer(account, asked)
-        self._programs.note(account, reply)
-        return reply
+                answered = await self._calls.answer(account, asked)
+        self._programs.note(account, answered.reply)
+        return answered
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
         """List the one model that there is for this token, in a form that either API's is."""
@@ -230,6 +240,25 @@ async def _stream(request: web.Request, events: Iterable[bytes]) -> web.StreamRe
         await response.write(piece)
     await response.write_eof()
     return response
+
+
+def _asking(request: web.Request, body: dict[str, JsonValue]) -> Asking:
+    """Return a request as it was made, with those of its headers that are part of it."""
+    passed = {name: request.headers[name] for name in PASSED_HEADERS if name in request.headers}
+    return Asking(dict(body), passed)
+
+
+def _came_well(exchange: Exchange, stream: bool) -> bool:
+    """Tell whether a server's reply is in the form that the program asked for."""
+    sent = exchange.headers.get("content-type", "")
+    good = exchange.status is not None and 200 <= exchange.status < 300
+    return good and exchange.raw is not None and ("text/event-stream" in sent) == stream
+
+
+def _as_it_came(exchange: Exchange) -> web.Response:
+    """Pass a reply on, byte for byte; it came to its end before, so no half of it is passed."""
+    headers = {"content-type": exchange.headers["content-type"]}
+    return web.Response(body=exchange.raw, headers=headers)
 
 
 def _token(request: web.Request) -> str:

@@ -9,6 +9,7 @@ import string
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -20,7 +21,7 @@ from pytest_modelbench.gateway.models import same_model
 from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, classify, refusal
 from pytest_modelbench.gateway.retries import Retries
 from pytest_modelbench.gateway.transcript import Transcripts
-from pytest_modelbench.gateway.upstream import Call, Upstream, Upstreams
+from pytest_modelbench.gateway.upstream import Asking, Call, Upstream, Upstreams
 from pytest_modelbench.gateway.usage import UNKNOWN
 from pytest_modelbench.gateway.wire import GatewayConfig, Redactor, Stop
 from pytest_modelbench.records import Candidate, Role
@@ -31,7 +32,8 @@ class Asked:
     """What a program asks for. ``working_left`` and ``wall_left``: seconds that its attempt has.
 
     ``params`` are those of the request; the candidate's own go before them. ``wire`` names the API
-    that the request came by, ``by_program`` tells that it is not our own worker's.
+    that the request came by, ``by_program`` tells that it is not our own worker's. ``native`` is
+    the request as it was made, where the candidate's server speaks the same API.
     """
 
     messages: list[JsonValue]
@@ -42,6 +44,14 @@ class Asked:
     wall_left: float | None = None
     wire: str = "chat"
     by_program: bool = False
+    native: Asking | None = None
+
+
+class Answered(NamedTuple):
+    """The end of a call: its reply, and the exchange that brought it or the trouble."""
+
+    reply: Reply
+    exchange: Exchange
 
 
 class Calls:
@@ -63,7 +73,7 @@ class Calls:
         self._transcripts = transcripts
         self._redact = redact
 
-    async def answer(self, account: Account, asked: Asked) -> Reply:
+    async def answer(self, account: Account, asked: Asked) -> Answered:
         """Make one call to its end: a reply, a failed result, or a fault after all tries."""
         account.steps += 1
         one = _OneCall(self, account, asked, account.steps)
@@ -83,8 +93,10 @@ class _OneCall:
         candidate = self._config.candidate(account.grant.candidate)
         assert candidate is not None, "a grant is only given for a candidate of this run"
         self._candidate: Candidate = candidate
-        self._upstream: Upstream = calls._upstreams.of(candidate)
-        self._messages = repair(asked.messages)
+        native = asked.native
+        wire = asked.wire if native is not None else ""
+        self._upstream: Upstream = calls._upstreams.of(candidate, wire)
+        self._messages = repair(asked.messages) if native is None else asked.messages
         self._tools = tool_names(asked.tools)
         self._params = self._merged_params()
         # Counted only where it is needed: it means writing the messages once more.
@@ -97,11 +109,8 @@ class _OneCall:
         self._sent_bound = ""
         self._in_flight = False
 
-    async def run(self) -> Reply:
-        rest: dict[str, JsonValue] = {"tools": self._asked.tools, "params": self._params}
-        if self._asked.by_program:
-            rest["wire"] = self._asked.wire
-        self._calls._transcripts.request(self._account.token, self._step, self._messages, rest)
+    async def run(self) -> Answered:
+        self._write_down()
         reason = self._account.over()
         if reason:
             return self._end(self._limit_reached(reason), UNSENT)
@@ -127,7 +136,20 @@ class _OneCall:
             self._end(refusal(ReplyOutcome.TRANSIENT, "cancelled"), self._unknown())
             raise
 
-    async def _try_until_done(self) -> Reply:
+    def _write_down(self) -> None:
+        """Keep the request: in the form of chat, or as it was made where that is what is sent."""
+        messages, native = self._messages, self._asked.native
+        rest: dict[str, JsonValue] = {"tools": self._asked.tools, "params": self._params}
+        if native is not None:
+            given = dict(native.body)
+            said = given.pop("messages", None) or given.pop("input", None)
+            messages = said if isinstance(said, list) else [said]
+            rest = {"tools": given.pop("tools", []), "params": given | self._params}
+        if self._asked.by_program:
+            rest["wire"] = self._asked.wire
+        self._calls._transcripts.request(self._account.token, self._step, messages, rest)
+
+    async def _try_until_done(self) -> Answered:
         name = self._candidate.name
         while True:
             waiting = self._clock()
@@ -183,6 +205,7 @@ class _OneCall:
             case=grant.case,
             repeat=grant.repeat,
             tries=self._tries,
+            native=self._asked.native,
         )
 
     def _understand(self, exchange: Exchange) -> Reply:
@@ -215,7 +238,11 @@ class _OneCall:
         )
 
     def _merged_params(self) -> dict[str, JsonValue]:
-        merged = {**self._asked.params, **self._candidate.params}
+        asked = self._asked.params
+        if self._asked.native is not None:
+            # The others stand in the request itself, in its own words.
+            asked = {name: value for name, value in asked.items() if name in BOUNDS}
+        merged = {**asked, **self._candidate.params}
         seed = self._candidate.params.get("seed")
         if isinstance(seed, int):
             # Repeats are to differ, and each to be drawn again alike.
@@ -227,7 +254,7 @@ class _OneCall:
         room = self._params.get("max_tokens") or self._params.get("max_completion_tokens")
         return estimated_tokens(size, room)
 
-    def _give_up(self, reply: Reply, exchange: Exchange) -> Reply:
+    def _give_up(self, reply: Reply, exchange: Exchange) -> Answered:
         stop = Stop(reason=reply.reason, text=reply.quote, status=reply.status)
         if self._admission.stop(self._candidate.name, stop):
             self._calls._ledger.note_stop(self._candidate.name, stop)
@@ -254,9 +281,10 @@ class _OneCall:
         """Return the exchange of a request that was given up, if one was under way."""
         return Exchange(requests=1 if self._in_flight else 0)
 
-    def _end(self, reply: Reply, exchange: Exchange) -> Reply:
+    def _end(self, reply: Reply, exchange: Exchange) -> Answered:
         self._note(reply, exchange, last=True)
-        return reply.model_copy(update={"held_seconds": round(self._held, 6)})
+        held = reply.model_copy(update={"held_seconds": round(self._held, 6)})
+        return Answered(held, exchange)
 
     def _note(self, reply: Reply, exchange: Exchange, *, last: bool, waited: float = 0.0) -> None:
         """Debit one request, then write down what it brought; before anybody gets the reply."""
@@ -295,6 +323,8 @@ class _OneCall:
 
 
 UNSENT = Exchange(requests=0)
+BOUNDS = ("max_tokens", "max_completion_tokens")
+"""Parameters that bound the length of a reply."""
 _GOES_ON = (ReplyOutcome.ANSWER, ReplyOutcome.TOOL_CALLS)
 
 

@@ -13,6 +13,7 @@ from pytest_modelbench.gateway.calls import Asked
 from pytest_modelbench.gateway.dialect import BadRequest, Speaker
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.toolcalls import readable_arguments
+from pytest_modelbench.gateway.upstream import Asking
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Chat:
 
     name = "chat"
 
-    def read(self, body: dict[str, JsonValue], speaker: Speaker) -> ChatRequest:
+    def read(
+        self, body: dict[str, JsonValue], speaker: Speaker, native: Asking | None = None
+    ) -> ChatRequest:
         """Read a request. The model is pinned by the grant, whatever it names."""
         messages = body.pop("messages", None)
         if not isinstance(messages, list):
@@ -68,6 +71,7 @@ class Chat:
                 wall_left=_seconds(left.get("wall_left")),
                 wire=self.name,
                 by_program=not isinstance(ours, dict),
+                native=native,
             )
         )
 

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from pytest_modelbench.gateway.calls import Asked
 from pytest_modelbench.gateway.replies import Reply
+from pytest_modelbench.gateway.upstream import Asking
 
 
 class BadRequest(Exception):
@@ -56,8 +57,14 @@ class Dialect(Protocol):
     @property
     def name(self) -> str: ...
 
-    def read(self, body: dict[str, JsonValue], speaker: Speaker) -> Spoken:
-        """Read a request; raise BadRequest."""
+    def read(
+        self, body: dict[str, JsonValue], speaker: Speaker, native: Asking | None = None
+    ) -> Spoken:
+        """Read a request; raise BadRequest.
+
+        ``native`` is the request as it was made, where it is passed on as that: then nothing in it
+        is refused for having no form in chat.
+        """
         ...
 
     def error(self, status: int, reply: Reply) -> dict[str, JsonValue]:

@@ -21,7 +21,10 @@ IDLE_SECONDS = 4.0
 
 HEADER_BYTES = 65536
 
-_NOT_SENT = {"timeout", "stream", "stream_options", "extra_body", "extra_headers", "n"}
+UNSENT_PARAMS = frozenset(
+    {"timeout", "stream", "stream_options", "extra_body", "extra_headers", "n"}
+)
+"""Parameters of a candidate that stand in no request's body as they are."""
 
 
 class Connections:
@@ -69,36 +72,17 @@ class Direct:
 
     async def send(self, call: Call) -> Exchange:
         """Make one request and read its reply to the end, in one deadline for all of it."""
-        body = json.dumps(self._body(call)).encode()
         headers = {"content-type": "application/json", "accept-encoding": "identity"}
         if self._target.key is not None:
             headers["authorization"] = f"Bearer {self._target.key}"
-        extra = call.params.get("extra_headers")
-        if isinstance(extra, dict):
-            headers |= {str(name).lower(): str(value) for name, value in extra.items()}
-        received = Received()
-        try:
-            async with (
-                asyncio.timeout(call.seconds),
-                self._session.post(
-                    self._url, data=body, headers=headers, allow_redirects=False
-                ) as response,
-            ):
-                headers_sent = response.headers.items()
-                await received.read(response.status, headers_sent, response.content.iter_any())
-        except TimeoutError:
-            return received.lost("timeout", f"no whole reply in {call.seconds:g} s")
-        except BodyTooLong as error:
-            return received.lost("body-too-long", str(error))
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return received.lost(*_name(error))
-        return received.whole()
+        body = json.dumps(self._body(call)).encode()
+        return await post(self._session, self._url, call, headers, body)
 
     async def close(self) -> None:
         """Do nothing: the connections are shared."""
 
     def _body(self, call: Call) -> dict[str, JsonValue]:
-        params = {name: value for name, value in call.params.items() if name not in _NOT_SENT}
+        params = {name: value for name, value in call.params.items() if name not in UNSENT_PARAMS}
         body: dict[str, JsonValue] = {"model": self._target.model, "messages": call.messages}
         body |= params
         if call.tools:
@@ -113,6 +97,33 @@ class Direct:
             body.setdefault("max_completion_tokens", body.pop("max_tokens"))
         extra = call.params.get("extra_body")
         return body | extra if isinstance(extra, dict) else body
+
+
+async def post(
+    session: aiohttp.ClientSession, url: str, call: Call, headers: dict[str, str], body: bytes
+) -> Exchange:
+    """Send the body of a call and read the reply to its end, in one deadline for all of it.
+
+    The call's ``extra_headers`` go before ``headers``.
+    """
+    extra = call.params.get("extra_headers")
+    if isinstance(extra, dict):
+        headers = headers | {str(name).lower(): str(value) for name, value in extra.items()}
+    received = Received()
+    try:
+        async with (
+            asyncio.timeout(call.seconds),
+            session.post(url, data=body, headers=headers, allow_redirects=False) as response,
+        ):
+            headers_sent = response.headers.items()
+            await received.read(response.status, headers_sent, response.content.iter_any())
+    except TimeoutError:
+        return received.lost("timeout", f"no whole reply in {call.seconds:g} s")
+    except BodyTooLong as error:
+        return received.lost("body-too-long", str(error))
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return received.lost(*_name(error))
+    return received.whole()
 
 
 def _name(error: Exception) -> tuple[str, str, int]:

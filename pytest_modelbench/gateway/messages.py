@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pytest_modelbench.gateway.calls import Asked
 from pytest_modelbench.gateway.dialect import BadRequest, Speaker, event, objects, overrun, text_of
 from pytest_modelbench.gateway.replies import Reply
+from pytest_modelbench.gateway.upstream import Asking
 
 _KEPT = ("temperature", "top_p", "max_tokens")
 _CHOICES: dict[JsonValue, str] = {"auto": "auto", "any": "required", "none": "none"}
@@ -81,31 +82,35 @@ class Messages:
 
     name = "messages"
 
-    def read(self, body: dict[str, JsonValue], speaker: Speaker) -> MessagesRequest:
+    def read(
+        self, body: dict[str, JsonValue], speaker: Speaker, native: Asking | None = None
+    ) -> MessagesRequest:
         """Read a request into the chat API's form."""
-        native = "anthropic" in speaker.keeps
+        kept = "anthropic" in speaker.keeps
         if not isinstance(body.get("messages"), list):
             raise BadRequest("messages: Field required")
         messages: list[JsonValue] = []
         system = body.get("system")
         if system:
-            content = system if native and isinstance(system, list) else text_of(system)
+            content = system if kept and isinstance(system, list) else text_of(system)
             messages.append({"role": "system", "content": content})
         for message in objects(body["messages"]):
             role = message.get("role")
             if role == "assistant":
-                messages.append(_assistant(message.get("content"), native))
+                messages.append(_assistant(message.get("content"), kept))
             elif role in ("user", "system"):
-                messages += _user(str(role), message.get("content"), native)
+                messages += _user(str(role), message.get("content"), kept, native is not None)
             else:
                 raise BadRequest(f"messages: role {role!r} is not known")
         params = {name: body[name] for name in _KEPT if body.get(name) is not None}
         if body.get("stop_sequences"):
             params["stop"] = body["stop_sequences"]
-        if native and isinstance(body.get("thinking"), dict):
+        if kept and isinstance(body.get("thinking"), dict):
             params["thinking"] = body["thinking"]
         tools = [
-            _tool(tool, native) for tool in objects(body.get("tools")) if "input_schema" in tool
+            _tool(tool, kept)
+            for tool in objects(body.get("tools"))
+            if native or "input_schema" in tool
         ]
         if tools:
             params |= _choice(body.get("tool_choice"))
@@ -118,6 +123,7 @@ class Messages:
             stream=body.get("stream") is True,
             wire=self.name,
             by_program=True,
+            native=native,
         )
         return MessagesRequest(asked, thinks)
 
@@ -133,7 +139,7 @@ class Messages:
         return {"type": "error", "error": {"type": kind, "message": text}}
 
 
-def _assistant(content: JsonValue, native: bool) -> dict[str, JsonValue]:
+def _assistant(content: JsonValue, kept: bool) -> dict[str, JsonValue]:
     if isinstance(content, str):
         return {"role": "assistant", "content": content}
     texts: list[str] = []
@@ -156,13 +162,16 @@ def _assistant(content: JsonValue, native: bool) -> dict[str, JsonValue]:
         message["tool_calls"] = calls
     elif not texts:
         message["content"] = ""
-    if native and thoughts:
+    if kept and thoughts:
         message["thinking_blocks"] = thoughts
     return message
 
 
-def _user(role: str, content: JsonValue, native: bool) -> list[JsonValue]:
-    """Return the chat messages of one turn: results of tools first, then what was said."""
+def _user(role: str, content: JsonValue, kept: bool, all_: bool) -> list[JsonValue]:
+    """Return the chat messages of one turn: results of tools first, then what was said.
+
+    BadRequest for a block that has no form there, unless ``all_`` may pass.
+    """
     if isinstance(content, str):
         return [{"role": role, "content": content}]
     results: list[JsonValue] = []
@@ -170,7 +179,7 @@ def _user(role: str, content: JsonValue, native: bool) -> list[JsonValue]:
     for block in objects(content):
         kind = block.get("type")
         if kind == "text":
-            marked = native and "cache_control" in block
+            marked = kept and "cache_control" in block
             mark = {"cache_control": block["cache_control"]} if marked else {}
             parts.append({"type": "text", "text": block.get("text", ""), **mark})
         elif kind == "tool_result":
@@ -182,6 +191,8 @@ def _user(role: str, content: JsonValue, native: bool) -> list[JsonValue]:
             )
         elif kind == "image":
             parts.append(_image(block))
+        elif all_:
+            parts.append(block)
         else:
             raise BadRequest(f"a content block of type {kind!r} cannot be passed to this model")
     if not parts:
@@ -198,13 +209,13 @@ def _image(block: dict[str, JsonValue]) -> JsonValue:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _tool(tool: dict[str, JsonValue], native: bool) -> dict[str, JsonValue]:
+def _tool(tool: dict[str, JsonValue], kept: bool) -> dict[str, JsonValue]:
     function: dict[str, JsonValue] = {
         "name": tool.get("name"),
         "description": tool.get("description") or "",
-        "parameters": tool["input_schema"],
+        "parameters": tool.get("input_schema"),
     }
-    marked = native and "cache_control" in tool
+    marked = kept and "cache_control" in tool
     mark = {"cache_control": tool["cache_control"]} if marked else {}
     return {"type": "function", "function": function, **mark}
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from pytest_modelbench.gateway.calls import Asked
+from pytest_modelbench.gateway.calls import BOUNDS, Asked
 from pytest_modelbench.gateway.ledger import Account
 from pytest_modelbench.gateway.prices import own_server
 from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, refusal
@@ -26,7 +26,6 @@ OUTPUT_TOKENS = 8192
 Some programs ask for no bound, and a small model then runs on until its context is full.
 """
 
-_BOUNDS = ("max_tokens", "max_completion_tokens")
 _LIMITS = ("token-limit", "usd-limit", "time-limit", "step-limit")
 
 
@@ -95,15 +94,15 @@ def bounded(asked: Asked, candidate: Candidate) -> Asked:
     The candidate's own ``max_tokens`` goes before the program's. Else no reply may be longer than
     half of the window that is known; on a server of one's own of which none is known, 8192 tokens.
     """
-    if any(name in candidate.params for name in _BOUNDS):
-        params = {name: value for name, value in asked.params.items() if name not in _BOUNDS}
+    if any(name in candidate.params for name in BOUNDS):
+        params = {name: value for name, value in asked.params.items() if name not in BOUNDS}
         return replace(asked, params=params)
     window = window_of(candidate)
     own = own_server(candidate.api_base)
     ceiling = window // 2 if window is not None else OUTPUT_TOKENS if own else None
     if ceiling is None:
         return asked
-    name = next((name for name in _BOUNDS if name in asked.params), "max_tokens")
+    name = next((name for name in BOUNDS if name in asked.params), "max_tokens")
     wanted = asked.params.get(name)
     most: JsonValue = min(wanted, ceiling) if isinstance(wanted, int) and wanted > 0 else ceiling
     return replace(asked, params={**asked.params, name: most})

@@ -14,6 +14,7 @@ from pytest_modelbench.gateway.chat import Chat
 from pytest_modelbench.gateway.dialect import BadRequest, Speaker, event, objects, text_of
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.toolcalls import ToolCall
+from pytest_modelbench.gateway.upstream import Asking
 
 _KEPT = ("temperature", "top_p", "parallel_tool_calls")
 _SEPARATOR = "__"
@@ -124,7 +125,9 @@ class Responses:
     name = "responses"
     error = staticmethod(Chat().error)
 
-    def read(self, body: dict[str, JsonValue], speaker: Speaker) -> ResponsesRequest:
+    def read(
+        self, body: dict[str, JsonValue], speaker: Speaker, native: Asking | None = None
+    ) -> ResponsesRequest:
         """Read a request into the chat API's form."""
         if body.get("previous_response_id"):
             raise BadRequest("previous_response_id: nothing is kept between calls; send the input")
@@ -145,20 +148,25 @@ class Responses:
         if "effort" in speaker.keeps and isinstance(effort, dict) and effort.get("effort"):
             params["reasoning_effort"] = effort["effort"]
         asked = Asked(
-            messages=_History(body.get("instructions")).read(items),
+            messages=_History(body.get("instructions"), native is not None).read(items),
             tools=tools,
             params=params,
             stream=body.get("stream") is True,
             wire=self.name,
             by_program=True,
+            native=native,
         )
         return ResponsesRequest(asked, named)
 
 
 class _History:
-    """Turns items into messages: calls join the assistant's message that they belong to."""
+    """Turns items into messages: calls join the assistant's message that they belong to.
 
-    def __init__(self, instructions: JsonValue) -> None:
+    BadRequest for an item that has no form there, unless ``all_`` may pass.
+    """
+
+    def __init__(self, instructions: JsonValue, all_: bool = False) -> None:
+        self._all = all_
         self.messages: list[JsonValue] = []
         self._system = [instructions] if isinstance(instructions, str) and instructions else []
         self._open: dict[str, JsonValue] | None = None
@@ -178,7 +186,7 @@ class _History:
                     )
                 case "reasoning" | "item_reference" | "compaction":
                     pass  # thinking is the model's own; other servers cannot read it
-                case kind:
+                case kind if not self._all:
                     raise BadRequest(f"an input item of type {kind!r} cannot be passed on")
         self._end_open()
         # One message at the top: many chat templates take no second one.

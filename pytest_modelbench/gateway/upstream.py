@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,8 +54,20 @@ _KEYS = {
 
 
 @dataclass(frozen=True)
+class Asking:
+    """A request as its program made it, in the API that it speaks."""
+
+    body: Mapping[str, JsonValue]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Call:
-    """One request to make. ``seconds`` bounds it to the last byte; ``tries`` counts from 0."""
+    """One request to make. ``seconds`` bounds it to the last byte; ``tries`` counts from 0.
+
+    ``native`` is the request in the server's own API, where that is the program's too; ``params``
+    are then those that are laid over it.
+    """
 
     messages: list[JsonValue]
     tools: list[JsonValue]
@@ -65,6 +77,7 @@ class Call:
     case: str
     repeat: int
     tries: int
+    native: Asking | None = None
 
 
 class Upstream(Protocol):
@@ -147,6 +160,22 @@ def target_of(candidate: Candidate, environ: Mapping[str, str] | None = None) ->
     return Target(provider, model, base.rstrip("/"), key, problem)
 
 
+def wires_of(candidate: Candidate) -> frozenset[str]:
+    """Return the APIs beside chat that a candidate's server speaks itself.
+
+    Anthropic speaks ``messages`` and OpenAI ``responses``; of any other server its ``speaks`` says.
+    """
+    if candidate.script or not candidate.model:
+        return frozenset()
+    provider = provider_of(candidate.model)
+    known = set[str](candidate.speaks)
+    if provider == "anthropic":
+        known.add("messages")
+    elif provider == "openai" and target_of(candidate).api_base == _DEFAULT_BASES["openai"]:
+        known.add("responses")
+    return frozenset(known)
+
+
 def keys_of(candidate: Candidate) -> dict[str, str]:
     """Return name and value of the variables that hold keys of a candidate, where they are set."""
     provider = provider_of(candidate.model) if candidate.model else ""
@@ -167,14 +196,18 @@ class Upstreams:
     """The ways to all candidates, made at their first call; connections are shared among them."""
 
     def __init__(self) -> None:
-        self._ways: dict[str, Upstream] = {}
+        self._ways: dict[tuple[str, str], Upstream] = {}
         self._connections: Connections | None = None
 
-    def of(self, candidate: Candidate) -> Upstream:
-        """Return the way to a candidate's model; imports what it needs, and no more."""
-        way = self._ways.get(candidate.name)
+    def of(self, candidate: Candidate, native: str = "") -> Upstream:
+        """Return the way to a candidate's model; imports what it needs, and no more.
+
+        ``native`` names the API of its own, one of ``wires_of``, that its server is spoken by.
+        """
+        way = self._ways.get((candidate.name, native))
         if way is None:
-            way = self._ways[candidate.name] = self._make(candidate)
+            way = self._make_native(candidate, native) if native else self._make(candidate)
+            self._ways[candidate.name, native] = way
         return way
 
     async def close(self) -> None:
@@ -191,14 +224,30 @@ class Upstreams:
             return Scripted(*_script_of(candidate))
         target = target_of(candidate)
         if target.direct or target.problem is not None:
-            from pytest_modelbench.gateway.direct import Connections, Direct
+            from pytest_modelbench.gateway.direct import Direct
 
-            if self._connections is None:
-                self._connections = Connections()
-            return Direct(target, self._connections)
+            return Direct(target, self._shared_connections())
         from pytest_modelbench.gateway.translated import Translated
 
         return Translated(target)
+
+    def _make_native(self, candidate: Candidate, wire: str) -> Upstream:
+        from pytest_modelbench.gateway.native import Native
+
+        target = target_of(candidate)
+        if target.provider == "anthropic" and not target.api_base:
+            problem = target.problem
+            if target.key is None and problem is None:
+                problem = ("unauthorised", "the variable ANTHROPIC_API_KEY is not set")
+            target = replace(target, api_base="https://api.anthropic.com", problem=problem)
+        return Native(target, wire, self._shared_connections())
+
+    def _shared_connections(self) -> Connections:
+        from pytest_modelbench.gateway.direct import Connections
+
+        if self._connections is None:
+            self._connections = Connections()
+        return self._connections
 
 
 def _script_of(candidate: Candidate) -> tuple[Script, str, str]:

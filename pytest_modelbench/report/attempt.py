@@ -99,8 +99,8 @@ class _Page:
                 yield from self.message(message, said)
 
     def message(self, message: Entry, said: Entry) -> Iterator[str]:
-        role = str(message.get("role", "?"))
-        text = _text(message.get("content"))
+        role = str(message.get("role") or message.get("type") or "?")
+        text = _text(message.get("content") or message.get("output") or message.get("arguments"))
         if role == "assistant":
             calls = _list(message.get("tool_calls"))
             if _is_echo(text, calls, said):
@@ -260,11 +260,19 @@ def _is_echo(text: str, calls: Sequence[JsonValue], said: Mapping[str, JsonValue
 def _text(content: JsonValue) -> str:
     if isinstance(content, str):
         return content
-    parts = [_dict(part) for part in _list(content)]
-    return "\n".join(
-        str(part["text"]) if isinstance(part.get("text"), str) else f"[{part.get('type', 'part')}]"
-        for part in parts
-    )
+    return "\n".join(_text_of_part(_dict(part)) for part in _list(content))
+
+
+def _text_of_part(part: Mapping[str, JsonValue]) -> str:
+    """Return the words of one part, in whichever API's form; its kind where it has none."""
+    for key in ("text", "thinking"):
+        if isinstance(part.get(key), str):
+            return str(part[key])
+    kind = str(part.get("type", "part"))
+    if kind == "tool_use":
+        return f"[{part.get('name')} {json.dumps(part.get('input'))}]"
+    inner = _text(part.get("content"))
+    return f"[{kind}] {inner}" if inner else f"[{kind}]"
 
 
 def _name_of_tool(tool: JsonValue) -> str:

@@ -64,7 +64,7 @@ gateway = Gateway(GatewayConfig(candidates=(candidate,), secret="s" * 16, folder
 gateway.application()
 account = gateway.ledger.open(GrantRequest(attempt="a", candidate="s"))
 asked = Asked([{"role": "user", "content": "x"}], [], {})
-print(asyncio.run(gateway.calls.answer(account, asked)).answer)
+print(asyncio.run(gateway.calls.answer(account, asked)).reply.answer)
 print(sorted({"litellm", "httpx", "openai", "scipy", "pytest"} & set(sys.modules)))
 """
     done = subprocess.run(
