@@ -1,4 +1,4 @@
-"""The one process that decides: dealing, replays, certificates, exit status, summary."""
+"""The process that decides: what a run reads, starts and keeps, its status, its summary."""
 
 from __future__ import annotations
 
@@ -10,46 +10,37 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pluggy
 import pytest
 
-from pytest_modelbench import outcomes
-from pytest_modelbench.attempt import crash
-from pytest_modelbench.bench import Bench, claim_bench, measures, node_id, node_path
+from pytest_modelbench.bench import Bench, claim_bench, measures
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
-from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
+from pytest_modelbench.collection import Selection, folders_key, lent_key, plan_key
+from pytest_modelbench.dealing import Dealing
 from pytest_modelbench.draws import recorded
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.gateway.process import sweep as sweep_gateways
 from pytest_modelbench.gating import Gating, read_gating
-from pytest_modelbench.heartbeat import Heartbeat, NothingFaulted, header, plan_lines, step_of
-from pytest_modelbench.plan import Action, Planned
-from pytest_modelbench.records import Cell, Outcome
-from pytest_modelbench.scheduling import (
-    CellScheduling,
-    Dealer,
-    Turn,
-    deal_order,
-    place_in_turns,
-)
+from pytest_modelbench.heartbeat import NothingFaulted, header, step_of, write_line
+from pytest_modelbench.intake import Intake
+from pytest_modelbench.lastfailed import remember_faulted
+from pytest_modelbench.orders import Orders
+from pytest_modelbench.plan import Action
+from pytest_modelbench.roster import Roster
 from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock
-from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.summary import Summary
-from pytest_modelbench.usertests import cell_in, is_own, key_of
 from pytest_modelbench.waits import Waits, used_before
-from pytest_modelbench.worker import Orders, Worker, remember_faulted
+from pytest_modelbench.worker import Worker
 from pytest_modelbench.worlds.environment import environment, is_built
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
@@ -81,6 +72,8 @@ def take_charge(config: pytest.Config) -> None:
     config.stash[lent_key] = frozenset(bench.settings.lent)
     config.stash[controller_key] = controller
     config.pluginmanager.register(controller, "modelbench-controller")
+    for name, part in controller.parts.items():
+        config.pluginmanager.register(part, name)
     config.pluginmanager.register(Selection(bench.plan), "modelbench-selection")
     gc.freeze()  # the plan stays until the end: no search for garbage need look at it again
 
@@ -115,25 +108,30 @@ class Controller:
         self.gateway: GatewayProcess | None = None
         self.lock = lock
         self.writer: Writer | None = None
-        self.planned = {p.cell: p for p in (*bench.plan.aside, *bench.plan)}
         certifying = {p.cell for p in bench.plan.certifying}
-        every = (*bench.packs, *bench.lent)
-        manifests = {p.name: node_path(config.rootpath, p.manifest) for p in every}
-        self.nodeids = {node_id(manifests[p.cell.pack], p.cell): p.cell for p in bench.plan}
-        self.own = {key_of(cell): cell for cell in self.planned}
-        self.folders = {str(pack.folder): pack.name for pack in every}
+        self.folders = {str(p.folder): p.name for p in (*bench.packs, *bench.lent)}
+        self.roster = Roster(bench, config.rootpath)
         self.faulted = tuple(
             nodeid
-            for nodeid, cell in self.nodeids.items()
+            for nodeid, cell in self.roster.nodeids.items()
             if self.settings.last_failed and cell not in certifying
         )
-        self.without_verdict: dict[Cell, str] = {}
-        self.attempts: dict[Cell, outcomes.Facts] = {}
-        self.certification = Certification(bench.plan, self.board)
-        self._reported: set[str] = set()
-        self._selected: set[Cell] = set()
+        certification = Certification(bench.plan, self.board)
+        self.parts = {
+            "modelbench-dealing": Dealing(
+                config, bench, self.roster, self.board, certification, lambda: self._waits
+            ),
+            "modelbench-intake": Intake(
+                self.settings,
+                self.roster,
+                self.board,
+                certification,
+                writer=lambda: self.writer,
+                run_info=self.run_info,
+                verbose=config.get_verbosity() > 0,
+            ),
+        }
         self._measuring = False
-        self._beat: Heartbeat | None = None
         self._waits: Waits | None = None
         self._old_sigterm: Any = None  # Any: as signal.signal returns it
 
@@ -231,7 +229,7 @@ class Controller:
         client = GatewayClient(address.socket_path, address.secret)
         elsewhere = self.config.pluginmanager.hasplugin("dsession")
         talks = elsewhere and step_of(self.config.get_verbosity())  # otherwise the worker says it
-        write = self._write_line if talks else lambda line: None
+        write = partial(write_line, self.config) if talks else lambda line: None
         self._waits = Waits(client.status, write)
         self._waits.watch()
 
@@ -257,8 +255,6 @@ class Controller:
 
     def pytest_unconfigure(self) -> None:
         """Leave nothing behind: gateway, folder, lock, handler."""
-        if self._beat is not None:
-            self._beat.stop()
         if self._waits is not None:
             self._waits.stop()
         if self.gateway is not None:
@@ -287,250 +283,6 @@ class Controller:
     def _say(self, line: str) -> None:
         _say(self.config, line)
 
-    def _write_line(self, line: str) -> None:
-        _write_line(self.config, line)
-
-    # -- dealing ---------------------------------------------------------------------------------
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Any:
-        """Deal items in the plan's order; Any: structurally xdist's Scheduling."""
-        from xdist.workermanage import parse_tx_spec_config
-
-        return CellScheduling(
-            len(parse_tx_spec_config(config)),
-            make_dealer=self._dealer,
-            reported=lambda nodeid: nodeid in self._reported,
-            on_refused=self._refuse,
-            on_start=self._replay_all,
-        )
-
-    def _dealer(self, collection: Sequence[str]) -> Dealer:
-        cells = {i: self.nodeids[n] for i, n in enumerate(collection) if n in self.nodeids}
-        own = {
-            i: cell
-            for i, n in enumerate(collection)
-            if n not in self.nodeids and (cell := self._cell(n)) is not None
-            # What is stored already needs no turn and waits for nothing.
-            if self.planned[cell].action in (Action.RUN, Action.REGRADE)
-        }
-        cells |= own
-        turns = self.turns()
-        return Dealer(
-            deal_order(len(collection), cells, self.bench.plan, turns, own),
-            cells,
-            turns=turns,
-            open_certificates=self.certification.is_open,
-            refuse=self.board.refusal,
-            held=lambda cell: self._waits is not None and self._waits.held(cell.candidate),
-        )
-
-    def _cell(self, nodeid: str) -> Cell | None:
-        """Return the cell of an item, a user's own test among them; None for a plain test."""
-        return self.nodeids.get(nodeid) or cell_in(nodeid, self.own)
-
-    def turns(self) -> dict[str, Turn]:
-        """Return which server each candidate needs, with its room and its group."""
-        registry = self.bench.registry
-        groups = {
-            name: (server, "+".join(names))
-            for server, models in registry.taking_turns(self.bench.candidates).items()
-            for names in models
-            for name in names
-        }
-        turns = {}
-        for candidate in self.bench.candidates:
-            server = registry.server_of(candidate) if candidate.calls_model else ""
-            declared = registry.servers.get(server)
-            turns[candidate.name] = Turn(
-                server=server,
-                room=declared.concurrency if declared is not None else None,
-                group=groups.get(candidate.name, ("", ""))[1],
-            )
-        return turns
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> object:
-        """Without xdist: report what is stored, then let pytest run the rest."""
-        if self.config.getoption("modelbench_plan"):
-            self._print_plan(session)
-            return True
-        if session.config.pluginmanager.hasplugin("dsession") or self.config.option.collectonly:
-            return None
-        options = self.config.option
-        if session.testsfailed and not options.continue_on_collection_errors:
-            return None  # pytest says how many errors there are, and runs nothing
-        self._replay_all([item.nodeid for item in session.items])
-        if session.shouldfail:  # by -x or --maxfail
-            raise session.Failed(session.shouldfail)
-        # What is red among the stored would be taken for errors during collection.
-        options.continue_on_collection_errors = True
-        session.items[:] = [
-            item
-            for item in session.items
-            if (cell := cell_of(item)) is None
-            or is_own(item)
-            or self.planned[cell].action in (Action.RUN, Action.REGRADE)
-        ]
-        # Stable: nothing else moves, and a server changes its model as seldom as it can.
-        later = place_in_turns(self.turns())
-        session.items.sort(key=lambda item: later(cell_of(item)))
-        return None
-
-    def _print_plan(self, session: pytest.Session) -> None:
-        cells = {cell for item in session.items if (cell := cell_of(item)) is not None}
-        for line in plan_lines(self.bench, cells):
-            self._write_line(line)
-
-    def _replay_all(self, collection: Sequence[str]) -> None:
-        """Report every stored cell among the selected ones; called once, before any item."""
-        self._selected = {cell for n in collection if (cell := self._cell(n)) is not None}
-        for nodeid in collection:
-            cell = self.nodeids.get(nodeid)
-            if cell is not None and self.planned[cell].action in (Action.REPLAY, Action.OLD):
-                self._replay(nodeid, self.planned[cell])
-        todo = [
-            nodeid
-            for nodeid in collection
-            if (cell := self.nodeids.get(nodeid)) is not None
-            and self.planned[cell].action in (Action.RUN, Action.REGRADE)
-        ]
-        session = self.config.pluginmanager.get_plugin("session")
-        if isinstance(session, pytest.Session) and todo and not self._verbose:
-            # Percent are of what has a letter.
-            session.testscollected -= len(self._selected & self._passed_over())
-        self._beat = Heartbeat(todo, self._write_line, step=step_of(self.config.get_verbosity()))
-        self.config.pluginmanager.register(self._beat, "modelbench-heartbeat")
-        if self._waits is not None:
-            self._beat.tell_waits(self._waits.words)
-        self._beat.watch()
-
-    def _passed_over(self) -> set[Cell]:
-        """Return the cells whose stored verdict is reported without a letter."""
-        replayed = {cell for cell, p in self.planned.items() if p.action is Action.REPLAY}
-        return replayed - self.without_verdict.keys()
-
-    def _replay(self, nodeid: str, planned: Planned) -> None:
-        entry = self.bench.index.find(planned.stored)
-        if entry is None:
-            raise RuntimeError(f"attempt {planned.stored} is planned and not in the index")
-        if why := self.board.refusal(planned.cell) or planned.why * (planned.action is Action.OLD):
-            self._refuse(nodeid, why)
-            return
-        record = self.bench.index.record(entry) if planned.cell.certifies else None
-        report = outcomes.replay_report(
-            nodeid, entry, record, fail_unsolved=self.settings.fail_unsolved
-        )
-        self._send(report)
-
-    def _refuse(self, nodeid: str, why: str) -> None:
-        """Report a selected cell that will not run as skipped, with the reason."""
-        cell = self._cell(nodeid)
-        if cell is not None:
-            self.without_verdict[cell] = why
-        path = nodeid.partition("::")[0]
-        self._send(
-            outcomes.synthetic_report(nodeid, "skipped", longrepr=(path, 0, f"Skipped: {why}"))
-        )
-
-    @cached_property
-    def _tell_junit(self) -> pluggy.HookCaller | None:
-        """Return the hook that gives a report to JUnit alone; None without JUnit.
-
-        It takes an item's properties when its teardown is reported, which nobody else waits for.
-        """
-        plugins = self.config.pluginmanager.get_plugins()
-        others = [p for p in plugins if type(p).__module__ != "_pytest.junitxml"]
-        if len(others) == len(plugins):
-            return None
-        name = "pytest_runtest_logreport"
-        return self.config.pluginmanager.subset_hook_caller(name, others)
-
-    @cached_property
-    def _verbose(self) -> bool:
-        return self.config.get_verbosity() > 0
-
-    def _send(self, report: pytest.TestReport) -> None:
-        """Report a cell that no worker ran; where nothing is printed, nothing begins or ends."""
-        hook = self.config.hook
-        shown = self._verbose or not report.passed
-        if shown:
-            hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
-        hook.pytest_runtest_logreport(report=report)
-        if self._tell_junit is not None:
-            self._tell_junit(report=outcomes.teardown_of(report))
-        if shown:
-            hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
-
-    # -- what comes back -------------------------------------------------------------------------
-
-    # First, so that certificates and stops are decided before anything more is dealt.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take up the outcome of a cell: certificates, stopped candidates, missing verdicts."""
-        self._reported.add(report.nodeid)
-        found = outcomes.facts(report)
-        cell = self.nodeids.get(report.nodeid)
-        if cell is None and found is not None:
-            cell = Cell(*found["cell"])  # a user's own test, whose verdict is not the cell's
-            if found["outcome"] != Outcome.FAULT.value:
-                return
-        if cell is None and outcomes.is_refused(report):
-            cell = self._cell(report.nodeid)
-        if cell is None:
-            return
-        if report.skipped and found is None:
-            self.without_verdict.setdefault(cell, _reason_of_skip(report))
-        if found is None:
-            if report.failed:
-                self._certify(cell, None)
-            return
-        self.attempts[cell] = found
-        if found["permanent"]:
-            self.board.stopped.setdefault(cell.candidate, found["fault"])
-            self.board.write()
-        if found["outcome"] == Outcome.FAULT.value:
-            text = found["fault_text"].strip().partition("\n")[0]
-            self._certify(cell, None, [f"{found['fault']}: {text}"])
-        elif report.when == "call":
-            self._certify(cell, found["outcome"] == Outcome.PASSED.value, found["lost"])
-
-    def _certify(self, cell: Cell, passed: bool | None, lost: Sequence[str] = ()) -> None:
-        if self.certification.note(cell, (passed, lost)) and self._measuring:
-            self.board.write()
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(
-        self,
-        crashitem: str,
-        report: pytest.TestReport,
-        sched: object,
-    ) -> None:
-        """Store a fault for the cell at which a worker died, unless its verdict is stored."""
-        cell = self._cell(crashitem)
-        if cell is None or self.writer is None:
-            return
-        planned = self.planned[cell]
-        newest = read(Path(self.settings.results), packs=[cell.pack])
-        mine = [e for e in newest.history(cell) if e.run == self.settings.run]
-        if mine and not mine[-1].is_fault:
-            if crashitem not in self.nodeids:
-                return  # a user's own test ended the process, after the cell's attempt
-            record = newest.record(mine[-1])
-            report.outcome = "passed"
-            report.longrepr = None
-            report.when = "call"
-        else:
-            record = crash(
-                cell, planned.identity, self.run_info(), series=planned.series, tries=len(mine) + 1
-            )
-            self.writer.append(record)
-        outcomes.attach(report, outcomes.facts_of(record))
-
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:  # Any: as pytest's hook
-        """Give verdicts, faults and certificates letters and words of their own."""
-        return outcomes.teststatus(report, verbose=self._verbose)
-
     def pytest_keyboard_interrupt(self) -> None:
         """Let no worker begin what it holds already; called for -x and --maxfail too."""
         if self._measuring:
@@ -545,7 +297,7 @@ class Controller:
             if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.bench.plan.grid:
                 session.exitstatus = pytest.ExitCode.OK
             return
-        broken = self.without_verdict or any(map(self.board.refusal, self._selected))
+        broken = self.roster.without_verdict or any(map(self.board.refusal, self.roster.selected))
         if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._measuring:
@@ -566,7 +318,7 @@ class Controller:
         status: int
         try:
             self.summary = Summary.of(
-                self.bench, self.gating, self.board.uncertified, self.without_verdict
+                self.bench, self.gating, self.board.uncertified, self.roster.without_verdict
             )
             status = self.summary.gate_status
             self.summary.keep(self.config)
@@ -594,20 +346,7 @@ class Controller:
 
 
 def _say(config: pytest.Config, line: str) -> None:
-    _write_line(config, f"modelbench {line}")
-
-
-def _write_line(config: pytest.Config, line: str) -> None:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        if reporter._tw.width_of_current_line > 0:  # letters of results stand there
-            reporter._tw.line()
-        reporter.write_line(line)
-
-
-def _reason_of_skip(report: pytest.TestReport) -> str:
-    longrepr = report.longrepr
-    return str(longrepr[2]).removeprefix("Skipped: ") if isinstance(longrepr, tuple) else ""
+    write_line(config, f"modelbench {line}")
 
 
 def versions() -> dict[str, str]:

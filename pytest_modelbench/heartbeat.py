@@ -7,6 +7,8 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 
+import pytest
+
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.outcomes import facts
 from pytest_modelbench.plan import Action, Planned
@@ -238,3 +240,12 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def write_line(config: pytest.Config, line: str) -> None:
+    """Print a line of its own, whatever letters of results stand on the current one."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        if reporter._tw.width_of_current_line > 0:
+            reporter._tw.line()
+        reporter.write_line(line)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from _pytest.runner import runtestprotocol  # the loop of phases, which has no public name
 
 from pytest_modelbench import outcomes
-from pytest_modelbench.bench import node_path
 from pytest_modelbench.board import Board, Tries
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.fixtures import Attempt, Unsolved, again_key, attempt_key, worker_key
 from pytest_modelbench.gateway.client import HELD
-from pytest_modelbench.gateway.process import Address
 from pytest_modelbench.heartbeat import step_of
+from pytest_modelbench.lastfailed import remember_faulted
+from pytest_modelbench.orders import Orders
 from pytest_modelbench.packs.model import Case
-from pytest_modelbench.plan import Action, Plan, Planned
+from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import (
     REFERENCE,
     AttemptRecord,
@@ -34,69 +32,17 @@ from pytest_modelbench.records import (
     CheckRecord,
     Outcome,
 )
-from pytest_modelbench.settings import Settings, new_run_id, utc_now
+from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.sharing import SharedAttempts
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import WorkerLock
 from pytest_modelbench.store.reader import read
-from pytest_modelbench.store.writer import RunInfo, Writer
+from pytest_modelbench.store.writer import Writer
 from pytest_modelbench.usertests import is_own, name_of, source_of
 from pytest_modelbench.waits import Wait, wait_line
-from pytest_modelbench.workplace import Workplace
 
-
-@dataclass(frozen=True)
-class Orders:
-    """What a controller tells a worker, all of it in strings.
-
-    ``gateway`` is None where no cell calls a model. ``faulted`` are the
-    node ids that ``--lf`` selects, ``controller`` is a pid.
-    """
-
-    settings: Settings
-    plan: Plan
-    args: tuple[str, ...]
-    folders: Mapping[str, str]
-    candidates: tuple[Candidate, ...]
-    run_info: RunInfo
-    folder: str
-    gateway: Address | None
-    faulted: tuple[str, ...]
-    controller: int
-
-    def to_payload(self) -> str:
-        """Return the form that travels in ``workerinput``."""
-        return json.dumps(
-            {
-                "settings": self.settings.to_json(),
-                "plan": self.plan.to_json(),
-                "args": self.args,
-                "folders": dict(self.folders),
-                "candidates": [c.model_dump(mode="json") for c in self.candidates],
-                "run_info": self.run_info.model_dump(mode="json"),
-                "folder": self.folder,
-                "gateway": [self.gateway.socket_path, self.gateway.secret] if self.gateway else [],
-                "faulted": self.faulted,
-                "controller": self.controller,
-            }
-        )
-
-    @classmethod
-    def from_payload(cls, payload: str) -> Orders:
-        """Read ``to_payload``'s form back."""
-        data = json.loads(payload)
-        return cls(
-            settings=Settings.from_json(data["settings"]),
-            plan=Plan.from_json(data["plan"]),
-            args=tuple(data["args"]),
-            folders=data["folders"],
-            candidates=tuple(Candidate.model_validate(c) for c in data["candidates"]),
-            run_info=RunInfo.model_validate(data["run_info"]),
-            folder=data["folder"],
-            gateway=Address(*data["gateway"]) if data["gateway"] else None,
-            faulted=tuple(data["faulted"]),
-            controller=data["controller"],
-        )
+if TYPE_CHECKING:
+    from pytest_modelbench.workplace import Workplace
 
 
 check_key: pytest.StashKey[CheckRecord] = pytest.StashKey()
@@ -133,33 +79,6 @@ def join(config: pytest.Config, payload: str) -> None:
     gc.freeze()  # as when items are collected
 
 
-def remember_faulted(
-    config: pytest.Config, folders: Mapping[str, str], faulted: Sequence[str]
-) -> None:
-    """Make pytest's memory of failures agree with the store, for cells.
-
-    The store knows which cells are faulted after a kill, after other runs and on other machines;
-    pytest's list, which it saves at the end of a run, does not.
-    """
-    plugin = config.pluginmanager.get_plugin("lfplugin")
-    known = getattr(plugin, "lastfailed", None)
-    if not isinstance(known, dict):
-        return
-    heads = tuple(f"{node_path(config.rootpath, Path(folder))}/" for folder in folders)
-    for key in [key for key in known if str(key).startswith(heads)]:
-        del known[key]
-    known.update(dict.fromkeys(map(_memory_key, faulted), True))
-
-
-def _memory_key(nodeid: str) -> object:
-    """Return a node id as pytest's memory of failures has it: a record of its own since 9.2."""
-    try:
-        from _pytest.nodeid import NodeId
-    except ImportError:
-        return nodeid
-    return NodeId.parse(nodeid)
-
-
 class Worker:
     """Run cells one after another, in one thread that lives as long as this process's session."""
 
@@ -190,6 +109,8 @@ class Worker:
 
     @cached_property
     def _workplace(self) -> Workplace:
+        from pytest_modelbench.workplace import Workplace
+
         return Workplace(
             self.settings,
             self.orders.folders,
