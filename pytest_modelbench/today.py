@@ -10,6 +10,7 @@ from pytest_modelbench.candidates.command import identity_of_command
 from pytest_modelbench.candidates.function import FUNCTION_VERSION, identity_of_function
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.gateway.texttools import TEXT, TEXT_VERSION
 from pytest_modelbench.identity import candidate_digest
 from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.model import Case
@@ -48,6 +49,8 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
             elif candidate.function:
                 version = f"{FUNCTION_VERSION}/{version}"
                 program = identity_of_function(candidate)
+            elif candidate.tuning.get("tool_parser") == TEXT:
+                version = f"{version}/text-{TEXT_VERSION}"
             digests[key] = candidate_digest(candidate, version, program)
         found = of_case(case)
         return Identity(

@@ -24,8 +24,10 @@ class Tuning(Record):
     tool_choice: Literal["auto", "required"] | None = Field(
         default=None, description="sent only when declared: not every server takes it"
     )
-    tool_parser: Literal["hermes", "json"] | None = Field(
-        default=None, description="reads calls that this model's server leaves in the text"
+    tool_parser: Literal["hermes", "json", "text"] | None = Field(
+        default=None,
+        description="reads calls that this model's server leaves in the text; text: the server "
+        "takes no tools, and they are told in words",
     )
     failure_limit: int = Field(
         default=10, gt=0, description="failed, unreadable and invented calls in a row"

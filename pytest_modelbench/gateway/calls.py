@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from pytest_modelbench.gateway import texttools
 from pytest_modelbench.gateway.admission import Admission, Stopped, TooLong
 from pytest_modelbench.gateway.history import repair, tool_names
 from pytest_modelbench.gateway.ledger import Account, Debit, Ledger
@@ -25,6 +26,9 @@ from pytest_modelbench.gateway.upstream import Asking, Call, Upstream, Upstreams
 from pytest_modelbench.gateway.usage import UNKNOWN
 from pytest_modelbench.gateway.wire import GatewayConfig, Redactor, Stop
 from pytest_modelbench.records import Candidate, Role
+
+_OF_TOOLS = ("tool_choice", "parallel_tool_calls")
+"""Parameters that mean nothing to a server that is sent no tools."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class _OneCall:
         self._upstream: Upstream = calls._upstreams.of(candidate, wire)
         self._messages = repair(asked.messages) if native is None else asked.messages
         self._tools = tool_names(asked.tools)
+        by_text = candidate.tuning.get("tool_parser") == texttools.TEXT and asked.tools
+        self._schemas = texttools.schemas_of(asked.tools) if by_text else None
         self._params = self._merged_params()
         # Counted only where it is needed: it means writing the messages once more.
         self._estimate = self._estimated() if self._admission.counts_tokens(candidate.name) else 1
@@ -145,6 +151,8 @@ class _OneCall:
             said = given.pop("messages", None) or given.pop("input", None)
             messages = said if isinstance(said, list) else [said]
             rest = {"tools": given.pop("tools", []), "params": given | self._params}
+        if self._schemas is not None:
+            rest["tools_told"] = f"in words, version {texttools.TEXT_VERSION}"
         if self._asked.by_program:
             rest["wire"] = self._asked.wire
         self._calls._transcripts.request(self._account.token, self._step, messages, rest)
@@ -196,10 +204,14 @@ class _OneCall:
         if working is not None and working < seconds:
             seconds, self._sent_bound = max(working, 0.0), "time-limit"
         grant = self._account.grant
+        messages, tools, params = self._messages, self._asked.tools, self._params
+        if self._schemas is not None:
+            messages, tools = texttools.told(messages, tools), []
+            params = {key: params[key] for key in params if key not in _OF_TOOLS}
         return Call(
-            messages=self._messages,
-            tools=self._asked.tools,
-            params=self._params,
+            messages=messages,
+            tools=tools,
+            params=params,
             stream=self._asked.stream or self._candidate.params.get("stream") is True,
             seconds=seconds,
             case=grant.case,
@@ -218,6 +230,7 @@ class _OneCall:
             self._tools,
             now=time.time(),
             text_parser=parser if isinstance(parser, str) else "",
+            schemas=self._schemas,
             reasoning_beside=self._upstream.reasoning_beside,
         )
         if not reply.faulty and not same_model(self._upstream.asks_for, reply, self._candidate):

@@ -14,9 +14,10 @@ from typing import TypeVar, cast
 
 from pydantic import Field, JsonValue
 
-from pytest_modelbench.gateway import sse
+from pytest_modelbench.gateway import sse, texttools
 from pytest_modelbench.gateway.failures import Failure, ReplyOutcome, read_failure, status_inside
 from pytest_modelbench.gateway.textcalls import FORMATS, find_calls, holds_call
+from pytest_modelbench.gateway.texttools import Schemas
 from pytest_modelbench.gateway.toolcalls import (
     ToolCall,
     clean,
@@ -103,9 +104,12 @@ def classify(
     *,
     now: float,
     text_parser: str = "",
+    schemas: Schemas | None = None,
     reasoning_beside: bool = False,
 ) -> Reply:
     """Say what an exchange is. ``tools`` are the names that were on offer.
+
+    ``schemas`` are those of the tools where they were told in words (``texttools``).
 
     ``now`` is the time since the epoch, for waits that are given as dates. ``text_parser`` is one
     of ``textcalls.FORMATS`` where the candidate's settings ask for calls to be read from text.
@@ -123,7 +127,7 @@ def classify(
         if not whole.complete:
             return _lost(exchange, "stream-not-json" if whole.broken else "stream-cut")
         body = _cleaned(whole.body, text)
-        return _read(body, exchange, tools, text_parser, reasoning_beside)
+        return _read(body, exchange, tools, text_parser, schemas, reasoning_beside)
     if exchange.error:
         return _lost(exchange)
     body = _json(text)
@@ -133,7 +137,7 @@ def classify(
         return _lost(exchange, "body-not-json", text)
     if body.get("error") or (body.get("object") == "error" and "choices" not in body):
         return _error_inside(body, exchange, now)
-    return _read(body, exchange, tools, text_parser, reasoning_beside)
+    return _read(body, exchange, tools, text_parser, schemas, reasoning_beside)
 
 
 def refusal(
@@ -148,6 +152,7 @@ def _read(
     exchange: Exchange,
     tools: Collection[str],
     text_parser: str,
+    schemas: Schemas | None,
     reasoning_beside: bool,
 ) -> Reply:
     """Read a chat completion that came to its end."""
@@ -181,6 +186,10 @@ def _read(
             read_call(None, c.name, c.raw, tools, truncated) for c in find_calls(answer, tools)
         )
         answer = None if calls else answer
+    if not calls and schemas is not None and answer:
+        found = texttools.read(answer, schemas)
+        calls = tuple(read_call(None, c.name, c.raw, tools, truncated) for c in found.calls)
+        answer = found.text
     if calls and answer is not None and not answer.strip():
         answer = None
     if usage.output == 0 and (answer or reasoning or calls):

@@ -18,6 +18,7 @@ from pytest_modelbench.errors import RegistryProblem
 from pytest_modelbench.gateway.prices import known_providers, provider_of
 from pytest_modelbench.gateway.replies import Exchange
 from pytest_modelbench.gateway.script import Script, read_script
+from pytest_modelbench.gateway.texttools import TEXT
 from pytest_modelbench.records import Candidate
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def wires_of(candidate: Candidate) -> frozenset[str]:
 
     Anthropic speaks ``messages`` and OpenAI ``responses``; of any other server its ``speaks`` says.
     """
-    if candidate.script or not candidate.model:
+    if candidate.script or not candidate.model or candidate.tuning.get("tool_parser") == TEXT:
         return frozenset()
     provider = provider_of(candidate.model)
     known = set[str](candidate.speaks)

@@ -294,6 +294,27 @@ def test_calls_left_in_text_are_counted_and_read_where_asked_for(
     assert (call.name, call.arguments) == ("read_file", {"path": "calc.py"})
 
 
+def test_a_server_that_takes_no_tools_is_told_them_in_words(
+    model_server: Servers, gateway: Gateways
+) -> None:
+    said = 'I look.\n<tool_call>\n{"name": "read_file", "input": {"path": "a"}}\n</tool_call>'
+    choice = {"message": {"role": "assistant", "content": f"{said}\nIt says hello."}}
+    server = model_server({"json": {"model": "m", "choices": [choice]}})
+    client = gateway(candidate(server, tuning={"tool_parser": "text"})).client
+    session = client.grant("a", "m")
+    reply = session.chat(USER, TOOLS, {"tool_choice": "auto"})
+    (call,) = reply.tool_calls
+    assert (call.name, call.arguments, reply.answer) == ("read_file", {"path": "a"}, "I look.")
+    result = {"role": "tool", "tool_call_id": str(call.id), "content": "hello"}
+    session.chat([*USER, reply.message(), dict(result)], TOOLS)
+    for seen in server.seen:
+        assert not {"tools", "tool_choice"} & set(seen.body)
+    system, *_, assistant, told = server.seen[1].body["messages"]
+    assert "- read_file: " in system["content"]
+    assert assistant["content"] == said
+    assert told["content"] == '<tool_result name="read_file">\nhello\n</tool_result>'
+
+
 def test_thinking_is_in_the_transcript_and_not_in_the_answer(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:
