@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from pydantic import JsonValue
 
 from pytest_modelbench.candidates.flaws import Flaw
+from pytest_modelbench.gateway.windows import Reading, readings_of_output
 from pytest_modelbench.records import Candidate, Command
 
 PLACES = ("task", "task_file", "base_url", "token", "model", "home", "work", "window", "turns")
@@ -58,12 +59,14 @@ def fill(command: Command, values: Mapping[str, str]) -> Started:
 class Told:
     """What a program says about its end: worth nothing where the gateway knows better.
 
-    ``failed`` is None where it says nothing; ``text`` is why, in its own words.
+    ``failed`` is None where it says nothing; ``text`` is why, in its own words. ``windows`` are the
+    usage windows of its provider that it tells of.
     """
 
     failed: bool | None
     text: str = ""
     cost_usd: float | None = None
+    windows: tuple[Reading, ...] = ()
 
 
 def read_told(command: Command, status: int | None, output: str, result: str = "") -> Told:
@@ -72,20 +75,28 @@ def read_told(command: Command, status: int | None, output: str, result: str = "
     A flag in the output that says error outweighs both its exit status and every other word.
     """
     documents = [*_documents(output), *_documents(result)]
-    cost = _number(_at(documents, command.cost))
+    told = _end_told(command, status, documents)
+    return replace(
+        told,
+        cost_usd=_number(_at(documents, command.cost)),
+        windows=readings_of_output(documents),
+    )
+
+
+def _end_told(command: Command, status: int | None, documents: Sequence[JsonValue]) -> Told:
     flag = _at(documents, "json:is_error")
     if flag is True:
         words = _at(documents, "json:result")
-        return Told(True, words if isinstance(words, str) else "is_error is true", cost)
+        return Told(True, words if isinstance(words, str) else "is_error is true")
     if command.result == "exit":
         failed = None if status is None else status != 0
-        return Told(failed, f"exit status {status}" if failed else "", cost)
+        return Told(failed, f"exit status {status}" if failed else "")
     value = _at(documents, command.result)
     if value is None:
-        return Told(None, f"its output has no {command.result.removeprefix('json:')}", cost)
+        return Told(None, f"its output has no {command.result.removeprefix('json:')}")
     name = command.result.removeprefix("json:")
     failed = str(value) not in command.success if command.success else bool(value)
-    return Told(failed, f"{name} is {value}" if failed else "", cost)
+    return Told(failed, f"{name} is {value}" if failed else "")
 
 
 def flaw_of_command(candidate: Candidate) -> Flaw | None:

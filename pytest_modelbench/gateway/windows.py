@@ -77,6 +77,16 @@ def reading_of_event(event: Mapping[str, JsonValue]) -> Reading | None:
     return Reading(name=str(info.get("rateLimitType") or "window"), share=share, reset=reset)
 
 
+def readings_of_output(documents: Iterable[JsonValue]) -> tuple[Reading, ...]:
+    """Return what the events of a program's output tell, the newest word on each window."""
+    found: dict[str, Reading] = {}
+    for document in documents:
+        reading = reading_of_event(document) if isinstance(document, dict) else None
+        if reading is not None:
+            found[reading.name] = reading
+    return tuple(found.values())
+
+
 @dataclass
 class _Declared:
     """A window that begins with its first use and ends its hours later, when all is there again."""

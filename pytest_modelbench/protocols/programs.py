@@ -92,6 +92,8 @@ def work_by_program(
         raise
     told = read_told(command, ran.status, ran.output, ran.result)
     ended = _close(session, journal, told.cost_usd)
+    if told.windows:
+        services.gateway.read_windows(candidate.name, told.windows)
     journal.transcript += program.entry(ran, session.token)
     journal.counts["turns"] = ended.usage.calls
     return with_model(told, ran, ended)

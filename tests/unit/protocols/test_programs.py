@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -302,6 +303,33 @@ def test_a_cost_that_it_reports_stands_beside_ours(
     assert usage.reported_usd == 3.67
     assert usage.list_usd == pytest.approx(118e-6)
     assert usage.billed_usd is None
+
+
+def test_the_windows_that_it_tells_of_hold_new_cells(
+    services: Services, tried: Try, folder: Path, backed: Running
+) -> None:
+    """What a program's output says of its provider's usage windows reaches the admission."""
+    backed.client.begin("local", patience=5).close()
+    events = [
+        {
+            "type": "rate_limit_event",
+            "rate_limit_info": {
+                "status": status,
+                "resetsAt": time.time() + 1,
+                "rateLimitType": "five_hour",
+                "utilization": share,
+            },
+        }
+        for status, share in (("allowed", 0.41), ("allowed_warning", 0.93))
+    ]
+    lines = [json.dumps(event) for event in [*events, {"type": "result", "is_error": False}]]
+    (folder / "events.jsonl").write_text("\n".join(lines))
+    (folder / "events.jsonl").chmod(0o644)
+    command = stub(folder, "chat", "{task}", "--print", "/opt/stub/events.jsonl")
+    assert tried(services, command, writes(), said()).verdict.passed
+    with pytest.raises(Fault, match="93% of the provider's window five_hour is used") as caught:
+        backed.client.begin("local", patience=0.1)
+    assert caught.value.kind == "held"
 
 
 def test_a_result_file_tells_what_the_exit_status_does_not(services: Services, tried: Try) -> None:
