@@ -135,6 +135,7 @@ def _record(
             "note": task.note,
             "evidence": course.evidence,
             "harvest": course.harvest,
+            "versions": journal.versions,
             "end": course.end,
             "detail": course.detail,
             **ended,

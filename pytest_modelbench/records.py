@@ -268,7 +268,9 @@ class AttemptRecord(Line):
     harvest: dict[str, str] | None = Field(
         default=None, description="files up to 4 kB in all kept in the line, else evidence holds it"
     )
-    versions: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(
+        default_factory=dict, description="of what was at work: program, as it says itself"
+    )
     grades: str = Field(
         default="", description="a regrade: id of the attempt whose harvest it judges"
     )

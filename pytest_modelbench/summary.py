@@ -13,7 +13,8 @@ import pytest
 from pytest_modelbench.bench import Bench, selected_cases
 from pytest_modelbench.gating import Gating
 from pytest_modelbench.packs.model import Pack
-from pytest_modelbench.records import BUILT_IN, Cell, Identity
+from pytest_modelbench.records import BUILT_IN, Cell, Identity, Role
+from pytest_modelbench.report.costs import summed
 from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.decisions import (
     Shown,
@@ -222,7 +223,12 @@ def _counted(
             and standing.attempt.detail is not None
         )
         alike = dict(same_work(attempts, settings.repeats))
-    return card, Shown(reading, settings.draw, alike), showing
+    reported = summed(
+        (cell.candidate, standing.attempt.detail.usage.get(Role.CANDIDATE, {}))
+        for cell, standing in standings.items()
+        if standing.attempt is not None and standing.attempt.detail is not None
+    )
+    return card, Shown(reading, settings.draw, alike, reported), showing
 
 
 def _standings(

@@ -31,9 +31,11 @@ OURS = {
     "n": "repeats are asked for with --modelbench-repeats",
     "num_retries": "the gateway retries; leave it out",
     "max_retries": "the gateway retries; leave it out",
+    "rpm": "write requests_per_minute beside model",
     "stream": "leave it out",
     "tool_choice": "write it under tuning",
     "tools": "the protocol offers the tools",
+    "tpm": "write tokens_per_minute beside model",
 }
 PRICES = ("input", "output", "cached", "cache_written")
 

@@ -13,7 +13,8 @@ class Journal:
     """Counts, usage and transcript of one attempt, filled while it goes on.
 
     ``held`` are the seconds that the gateway held its calls for; ``transcript`` is gzip of JSON
-    lines, as the gateway wrote it, empty where no model was called.
+    lines, as the gateway wrote it, empty where no model was called. ``versions`` are those of what
+    was at work, an agent program's by ``program``.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -21,3 +22,4 @@ class Journal:
     held: float = 0.0
     served_model: str = ""
     transcript: bytes = b""
+    versions: dict[str, str] = field(default_factory=dict)

@@ -28,7 +28,10 @@ ROUTING = {
     "tpm",
     "weight",
 }
-"""Parameters of the proxy's own router: the gateway has its own limits and retries."""
+"""Parameters of the proxy's own router, which are not sent: the gateway has its own retries."""
+
+LIMITS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute"}
+"""Those of them that the gateway keeps as well, and what they are called here."""
 
 PRICES = {
     "input_cost_per_token": "input",
@@ -138,6 +141,7 @@ def _candidate(
         "price": _price(params | info),
         "facts": {key: value for key, value in info.items() if key != "id" and key not in PRICES},
     }
+    fields |= {ours: given[theirs] for theirs, ours in LIMITS.items() if given.get(theirs)}
     fields["params"] = {
         key: value for key, value in params.items() if key not in PRICES and key not in OURS
     }

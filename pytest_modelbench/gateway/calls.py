@@ -343,7 +343,7 @@ _GOES_ON = (ReplyOutcome.ANSWER, ReplyOutcome.TOOL_CALLS)
 
 def stopped(stop: Stop) -> Reply:
     """Return the reply to a call of a candidate that is stopped."""
-    text = f"this candidate was stopped: {stop.reason}" + (f", {stop.text}" if stop.text else "")
+    text = stop.reason + (f", {stop.text}" if stop.text else "")
     return refusal(ReplyOutcome.PERMANENT, "candidate-stopped", text, stop.status)
 
 

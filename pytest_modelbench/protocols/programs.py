@@ -74,6 +74,8 @@ def work_by_program(
     command = candidate.command
     assert command is not None, "a candidate whose agent is a command has one"
     limits = case.limits.within(candidate.limits)
+    if version := program_version(candidate):
+        journal.versions["program"] = version
     program = _Program(command, candidate, case, limits, services.box, world, spec)
     if not candidate.calls_model:
         ran = program.run()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from pytest_modelbench.records import AttemptRecord, Usage
+from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.masking import Masking
 from pytest_modelbench.report.numbers import dollars, duration, plural
@@ -243,6 +244,10 @@ def _sum(usage: Usage) -> str:
     parts.append(f"billed {dollars(usage.billed_usd)}")
     if usage.reported_usd is not None:
         parts.append(f"reported by the program {dollars(usage.reported_usd)}")
+    if usage.derived_usd is not None:
+        parts.append(f"derived from the server's price an hour {dollars(usage.derived_usd)}")
+    if odd := oddity(usage.list_usd, usage.reported_usd):
+        parts.append(f"WARNING: {odd}")
     if usage.waits:
         parts.append(f"{plural(usage.waits, 'wait')} of {duration(usage.wait_seconds)} s in all")
     return ", ".join(parts)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape, escape_markdown
 from pytest_modelbench.report.gates import Judged
 from pytest_modelbench.report.numbers import plural
@@ -22,12 +23,14 @@ class Shown:
     """What stands beside a scorecard. ``reading`` is None in a partial run.
 
     ``draw`` says how cases were chosen; ``alike`` maps candidates to (cases whose repeats all left
-    the same work, cases with all repeats).
+    the same work, cases with all repeats). ``reported`` maps them to (list price, cost that the
+    program reports), in USD over the attempts that know both.
     """
 
     reading: Reading | None
     draw: str = ""
     alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
@@ -66,6 +69,10 @@ def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
             f"all repeats left the same work: {', '.join(same)}; if answers are cached or drawn "
             "without chance, more repeats add nothing"
         )
+    told_odd = {name: oddity(*costs) for name, costs in shown.reported.items()}
+    odd = [f"{name}: {words}" for name, words in told_odd.items() if words]
+    if odd:
+        said["reported"] = f"WARNING: {'; '.join(odd)}; what a program reports is counted nowhere"
     return said
 
 
@@ -124,6 +131,10 @@ def reading_data(shown: Shown) -> dict[str, object]:
             "fresh_sample_due": reading.fresh_sample_due,
         },
         "draw": shown.draw or None,
+        "reported_costs": {
+            name: {"list_usd": listed, "reported_usd": reported}
+            for name, (listed, reported) in shown.reported.items()
+        },
         "same_work_in_all_repeats": {
             name: {"cases": count, "of": cases} for name, (count, cases) in shown.alike.items()
         },

@@ -52,6 +52,7 @@ def test_a_quota_error_stops_its_candidate_and_the_other_finishes(
     skipped = [one for found in ran.junit.values() for one in found if one.outcome == "skipped"]
     why = {one.message for one in skipped}
     assert all("poor was stopped: " in text and "quota-exhausted" in text for text in why), why
+    assert all(text.count("stopped") == 1 for text in why), why
     before = len(model.asked)
     model.behaviour = lambda case: None
     again = project.run(*args)

@@ -17,6 +17,7 @@ model_list:
       api_key: os.environ/CODER_KEY
       temperature: 0.2
       rpm: 60
+      tpm: 90000
       input_cost_per_token: 1e-6
     model_info:
       id: 4711
@@ -57,6 +58,8 @@ def test_an_alias_is_a_candidate_with_its_parameters_prices_and_facts(registry: 
         model="hosted_vllm/coder",
         api_base="http://10.1.1.1:8000/v1",
         api_key_env="CODER_KEY",
+        requests_per_minute=60,
+        tokens_per_minute=90000,
         params={"temperature": 0.2},
         price={"input": 1.0, "output": 2.0},
         facts={"max_input_tokens": 32768},
@@ -68,10 +71,10 @@ def test_an_alias_is_a_candidate_with_its_parameters_prices_and_facts(registry: 
 @pytest.mark.parametrize(
     ("name", "line", "what"),
     [
-        ("balanced", 16, "stands for several deployments (lines 16 and 18)"),
-        ("careless", 20, "holds a key itself"),
-        ("headers", 22, "extra_headers.Authorization is a secret"),
-        ("empty", 28, "has no litellm_params"),
+        ("balanced", 17, "stands for several deployments (lines 17 and 19)"),
+        ("careless", 21, "holds a key itself"),
+        ("headers", 23, "extra_headers.Authorization is a secret"),
+        ("empty", 29, "has no litellm_params"),
     ],
 )
 def test_an_entry_that_is_not_sound_is_refused_when_it_is_asked_for(

@@ -438,6 +438,12 @@ def test_a_gateway_that_is_started_again_lets_the_program_go_on(
     assert backed.process.restarts >= 1
 
 
+def test_the_version_is_kept_with_the_attempt(services: Services, tried: Try, folder: Path) -> None:
+    version = ["sh", "-c", "echo stub 1.2.3"]
+    done = tried(services, stub(folder, "chat", "{task}", version=version), writes(), said())
+    assert done.journal.versions == {"program": "stub 1.2.3"}
+
+
 def test_the_version_is_what_the_program_prints(folder: Path) -> None:
     command = Command(argv=["x", "{task}"], version=["sh", "-c", "echo noise; echo stub 1.2.3"])
     candidate = Candidate(name="c", agent="command", command=command)

@@ -72,6 +72,15 @@ def test_only_most_cases_alike_are_noted(results: Any) -> None:
     assert markdown_remarks(card, shown).startswith("- look: 1; ")
 
 
+def test_a_cost_that_a_program_reports_is_doubted_aloud(results: Any) -> None:
+    card = results.card(PAIR)
+    shown = Shown(reading(), reported={"a": (0.0288712, 3.67), "b": (1.0, 1.5)})
+    said = remarks(card, shown)["reported"]
+    assert said.startswith("WARNING: a: it reports $3.67, 127 times more than the $0.0289 ")
+    assert " b: " not in said
+    assert any("WARNING" in line for line in remark_lines(card, shown))
+
+
 def test_same_work_is_told_by_the_harvest_of_all_repeats() -> None:
     def attempts(case: str, *kept: dict[str, Any]) -> list[tuple[Cell, int | None]]:
         return [
