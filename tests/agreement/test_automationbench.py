@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_modelbench.benchmarks.automationbench.office import OFFICE
-from pytest_modelbench.benchmarks.automationbench.scoring import Finding, score, summed
+from pytest_modelbench.benchmarks.jsonworlds.scoring import Finding, score, summed
 
 DATA = Path(os.environ.get("MODELBENCH_DATA") or Path(__file__).parents[1] / "data")
 DATA /= "automationbench"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.benchmarks.benchmark import Benchmark
+from pytest_modelbench.benchmarks.ledger.rules import REASONS
 from pytest_modelbench.benchmarks.loops import Met
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_packs
@@ -43,11 +44,28 @@ def test_gold_passes_nothing_fails_and_damage_is_seen(pack: object, tmp_path: Pa
         assert gold.reward == 1.0
         assert not nothing.passed, case.id
         assert nothing.reward == 0.0
+        never_lost = {check.name for check in gold.checks}
+        never_lost -= {check.name for check in nothing.checks if not check.passed}
         for variant in case.damaged:
             spoilt = judged(case, f"reference+{variant.name}", tmp_path)
             lost = {check.name for check in spoilt.checks if not check.passed}
             assert lost == set(variant.loses), (case.id, variant.name)
             assert spoilt.reward < 1.0
+            never_lost -= lost
+        assert never_lost == set(), case.id  # a check that nothing ever loses proves nothing
+
+
+def test_the_ledger_has_thirty_requests_that_end_in_every_way() -> None:
+    (pack,) = [one for one in PACKS if one.name == "ledger"]
+    assert len(pack.cases) == 30
+    ends = {
+        one["reason"]
+        for case in pack.cases
+        if case.given is not None
+        for one in case.given.private.data["assertions"]  # type: ignore[union-attr]  # a list
+        if isinstance(one, dict) and one["type"] == "ledger_request"
+    }
+    assert ends == {reason for reasons in REASONS.values() for reason in reasons}
 
 
 def test_bank_booking_is_what_its_script_writes(tmp_path: Path) -> None:

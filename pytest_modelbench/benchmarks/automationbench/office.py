@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_modelbench.benchmarks.automationbench.assertions import (
+from pytest_modelbench.benchmarks.jsonworlds.assertions import (
     AssertionTypes,
     contains_all,
     digits,
@@ -21,7 +21,7 @@ from pytest_modelbench.benchmarks.automationbench.assertions import (
     same_value,
     texts,
 )
-from pytest_modelbench.benchmarks.automationbench.scoring import Assertion, World
+from pytest_modelbench.benchmarks.jsonworlds.scoring import Assertion, World
 
 OFFICE = AssertionTypes()
 Record = Mapping[str, object]

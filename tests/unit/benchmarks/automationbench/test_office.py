@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_modelbench.benchmarks.automationbench.assertions import (
+from pytest_modelbench.benchmarks.automationbench.office import OFFICE
+from pytest_modelbench.benchmarks.jsonworlds.assertions import (
     AssertionProblem,
     AssertionTypes,
 )
-from pytest_modelbench.benchmarks.automationbench.office import OFFICE
 
 WORLD: dict[str, object] = {
     "gmail": {

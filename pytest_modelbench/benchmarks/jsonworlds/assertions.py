@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_modelbench.benchmarks.automationbench.scoring import Assertion, World
+from pytest_modelbench.benchmarks.jsonworlds.scoring import Assertion, World
 from pytest_modelbench.errors import UsageProblem
 
 Holds = Callable[[World, Assertion], bool]
 
-COMMON = frozenset({"type", "scored", "excluded", "description"})
+COMMON = frozenset({"type", "name", "scored", "excluded", "description"})
 """What any assertion may say."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_modelbench.benchmarks.automationbench.scoring import Assertion, World, score
+from pytest_modelbench.benchmarks.jsonworlds.scoring import Assertion, World, score
 
 
 def check(world: World, assertion: Assertion) -> bool:

@@ -1,0 +1,1 @@
+"""Worlds of JSON: tools act on records, assertions judge the end. Import from the modules."""
