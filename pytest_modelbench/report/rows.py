@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any, TypeVar
 
 from pytest_modelbench.records import Cell, Trust
 from pytest_modelbench.report.grid import Grid, Options
-from pytest_modelbench.report.tally import NOT_RUN, CaseTally, Tally
+from pytest_modelbench.report.tally import COUNTS, NOT_RUN, SUMS, CaseTally, Counted, Tally
 from pytest_modelbench.stats import (
     Bounds,
+    CaseScore,
     CaseScores,
     CostPerPass,
     Interval,
@@ -50,7 +51,7 @@ class Known:
         return None if self.total is None else self.total / self.known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaseFigures:
     """One case of one candidate: what gates and comparisons by case are made of.
 
@@ -143,18 +144,8 @@ def make_row(
     interval = score.interval if score else None
     if options.interval == "jeffreys" and grid.repeats == 1:
         interval = jeffreys(passes, verdicts)
-    rewards = [reward for found in judged.values() for reward in found.rewards]
-    won = [
-        reward
-        for found in judged.values()
-        for reward, passed in zip(found.rewards, found.outcomes, strict=True)
-        if passed
-    ]
-    if all(reward in (0.0, 1.0) for reward in rewards) and sum(rewards) == passes:
-        reward = score  # rewards that say no more than passed or not
-    else:
-        reward = case_score(CaseScores.of_rewards([found.rewards for found in judged.values()]))
-    times = [median(found.seconds) for found in judged.values() if found.seconds]
+    reward, reward_of_passes = _rewards(judged.values(), score)
+    times = [found.seconds for found in judged.values() if found.seconds is not None]
     return Row(
         candidate=one.candidate,
         cells=len(counted) * grid.repeats,
@@ -173,8 +164,8 @@ def make_row(
         ),
         pass_hat=_pass_hat(judged.values()),
         mean_reward=reward.mean if reward else None,
-        mean_reward_of_passes=sum(won) / len(won) if won else None,
-        reward_interval=reward.interval if reward and rewards else None,
+        mean_reward_of_passes=reward_of_passes,
+        reward_interval=reward.interval if reward else None,
         list_cost=_known(judged.values(), "list_usd"),
         billed_cost=_known(judged.values(), "billed_usd"),
         cost_per_pass=_cost_per_pass(judged.values()),
@@ -184,15 +175,15 @@ def make_row(
         },
         seconds=time_quantile(times),
         p90_seconds=time_quantile(times, 0.9),
-        summed_seconds=sum(second for found in judged.values() for second in found.seconds),
-        counts=_total(found.counts for found in judged.values()),
+        summed_seconds=sum(found.summed_seconds for found in judged.values()),
+        counts=_path(judged.values()),
         behaviour=_total(found.behaviour for found in judged.values()),
         misbehaved=_total(found.misbehaved for found in judged.values()),
         reasons=_total(found.reasons for found in judged.values()),
         failing=_total(found.failing for found in judged.values()),
         trust=Trust.least(found.trust for found in judged.values()),
-        boxes=tuple(sorted({box for found in judged.values() for box in found.boxes})),
-        served=tuple(sorted({model for found in judged.values() for model in found.served})),
+        boxes=tuple(sorted({box for found in judged.values() for box in found.boxes if box})),
+        served=tuple(sorted({name for found in judged.values() for name in found.served if name})),
         scripted=any(found.scripted for found in judged.values()),
         superseded=one.superseded,
         fresh_starts=one.fresh_starts,
@@ -205,14 +196,33 @@ def make_row(
     )
 
 
+def _rewards(
+    judged: Collection[CaseTally], score: CaseScore | None
+) -> tuple[CaseScore | None, float | None]:
+    """Return the score of mean rewards, and the mean reward of the passes alone.
+
+    The first is ``score``, that of the passes, where rewards say no more than passed or not.
+    """
+    if all(found.rewards is None for found in judged):
+        return score, 1.0 if any(found.passes for found in judged) else None
+    won: list[float] = []
+    for found in judged:
+        if found.rewards is None:
+            won += [1.0] * found.passes
+        else:
+            marked = zip(found.rewards, found.outcomes, strict=True)
+            won += [reward for reward, passed in marked if passed]
+    scores = CaseScores.of_rewards([found.all_rewards for found in judged])
+    return case_score(scores), sum(won) / len(won) if won else None
+
+
 def _figures(found: CaseTally) -> CaseFigures:
-    cost = found.sums.get("list_usd")
     return CaseFigures(
         passes=found.passes,
         verdicts=found.verdicts,
-        rewards=tuple(found.rewards),
-        list_usd=cost.total if cost and cost.known == found.verdicts else None,
-        seconds=median(found.seconds) if found.seconds else None,
+        rewards=found.all_rewards,
+        list_usd=found.list_usd,
+        seconds=found.seconds,
     )
 
 
@@ -220,11 +230,11 @@ def _figures(found: CaseTally) -> CaseFigures:
 _Key = TypeVar("_Key", bound=Any)
 
 
-def _total(counters: Iterable[Mapping[_Key, int]]) -> dict[_Key, int]:
+def _total(counters: Iterable[Counted[_Key]]) -> dict[_Key, int]:
     """Add counters up, the most frequent first and ties by name."""
     total: dict[_Key, int] = {}
     for counter in counters:
-        for key, count in counter.items():
+        for key, count in counter:
             total[key] = total.get(key, 0) + count
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
@@ -235,28 +245,35 @@ def _waiting(
     """Count the cells that have neither verdict nor fault, by reason."""
     reasons: Counter[str] = Counter()
     for case, found in counted.items():
+        ended = found.repeats
         for repeat in range(1, grid.repeats + 1):
-            if repeat not in found.by_repeat:
+            if repeat not in ended:
                 told = not_run.get(Cell(grid.pack, case, name, repeat))
                 reasons[told or found.waiting.get(repeat, NOT_RUN)] += 1
-    return _total([reasons])
+    return _total([tuple(reasons.items())])
 
 
 def _known(judged: Iterable[CaseTally], name: str) -> Known:
+    at = SUMS.index(name)
     total, known, of = 0.0, 0, 0
     for found in judged:
         of += found.verdicts
-        if name in found.sums:
-            total += found.sums[name].total
-            known += found.sums[name].known
+        if found.known[at]:
+            total += found.totals[at]
+            known += found.known[at]
     return Known(total if known else None, known, of)
+
+
+def _path(judged: Iterable[CaseTally]) -> dict[str, float]:
+    """Add up what the path to the model came to: requests, retries, waits."""
+    columns = zip(*(found.counts for found in judged if found.counts), strict=True)
+    return {name: total for name, total in zip(COUNTS, map(sum, columns), strict=False) if total}
 
 
 def _cost_per_pass(judged: Iterable[CaseTally]) -> CostPerPass | None:
     costs, passes, verdicts = [], [], []
     for found in judged:
-        cost = found.sums.get("list_usd")
-        costs.append(cost.total if cost and cost.known == found.verdicts else None)
+        costs.append(found.list_usd)
         passes.append(found.passes)
         verdicts.append(found.verdicts)
     return cost_per_pass(costs, passes, verdicts)

@@ -132,7 +132,10 @@ def from_tallies(
     options: Options = DEFAULTS,
     note: str = "",
 ) -> Scorecard:
-    """Make a scorecard of counts, one tally a candidate of the grid in any order."""
+    """Make a scorecard of counts, one tally a candidate of the grid in any order.
+
+    The tallies are used up: the counts of each are let go as its row is made.
+    """
     by_name = {one.candidate: one for one in tallies}
     today = _Today(tallies, grid, identify)
     cases = [case for case in grid.cases if case not in options.uncertified]
@@ -147,6 +150,7 @@ def from_tallies(
             current[case] = _counted(versions, version)
             old += _old(name, case, versions, version)
         rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
+        one.cases.clear()
     complete = all(row.verdicts == row.cells for row in rows) and bool(cases)
     stage = Stage.EXTENDED if options.resized else Stage.DECLARED
     level = look_alpha(stage if complete else Stage.INTERIM, options.looks, options.alpha)
@@ -224,13 +228,13 @@ def _counted(versions: Mapping[Digests, CaseTally], today: Digests | None) -> Ca
     """Return the counts at today's version, or those of none with the reason for each repeat."""
     if today is None or today in versions:
         return versions[today] if today else None
-    found = CaseTally()
+    waiting: dict[int, str] = {}
     for version, counted in versions.items():
         same_work = version._replace(check=today.check) == today
-        for repeat in (*counted.by_repeat, *counted.waiting):
-            if same_work or repeat not in found.waiting:
-                found.waiting[repeat] = OTHER_CHECK if same_work else OTHER_TASK
-    return found
+        for repeat in (*counted.repeats, *counted.waiting):
+            if same_work or repeat not in waiting:
+                waiting[repeat] = OTHER_CHECK if same_work else OTHER_TASK
+    return CaseTally(waiting=waiting)
 
 
 def _old(

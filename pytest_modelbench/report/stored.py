@@ -21,9 +21,10 @@ from pytest_modelbench.report.scorecard import Scorecard, from_tallies
 from pytest_modelbench.report.tally import CaseTally, Tally, tally
 from pytest_modelbench.store.index import Damage, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
+from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read
 
-PARALLEL_BYTES = 32 * 2**20
+PARALLEL_BYTES = 8 * 2**20
 """Size of a pack's results from which several processes count them."""
 
 OTHER_NOTE = "stored under another note"
@@ -67,12 +68,14 @@ def report_all(
     for pack, names in folders.items():
         today = _in_pack(identify, pack)
         found: dict[str, _Group] = {}
+        strings: dict[str, str] = {}
         for counted in _count_all(root, pack, names):
             damages += counted.damages
             duplicates += counted.duplicates
             for header in counted.headers:
                 found.setdefault(header.note, _Group()).headers.append(header)
             for note, one in counted.by_note.items():
+                one.share(strings)
                 found.setdefault(note, _Group()).tallies.append(one)
         options = Options(
             interval=interval, baseline=baseline, uncertified=(uncertified or {}).get(pack, {})
@@ -110,7 +113,7 @@ class _Group:
             if not headers
             for versions in one.cases.values()
             for case in versions.values()
-            for number in case.by_repeat
+            for number in case.repeats
         ]
         return Grid(
             pack,
@@ -143,9 +146,10 @@ def _count_all(root: Path, pack: str, names: Sequence[str]) -> Iterable[_Counted
 
 
 def _count(root: Path, pack: str, name: str) -> _Counted:
-    index = read(root, {pack}, {name}, details=True)
-    by_note = tally(index, pack, name, by_note=True)
-    _fill(by_note)
+    with collector_paused():
+        index = read(root, {pack}, {name}, details=True)
+        by_note = tally(index, pack, name, by_note=True)
+        _fill(by_note)
     return _Counted(by_note, index.headers, index.damages, index.duplicates)
 
 
@@ -158,9 +162,9 @@ def _fill(by_note: Mapping[str, Tally]) -> None:
             for case, versions in other.cases.items():
                 for version, counted in versions.items():
                     mine = one.cases.setdefault(case, {}).setdefault(version, CaseTally())
-                    for number in counted.by_repeat:
-                        if number not in mine.by_repeat:
-                            mine.waiting.setdefault(number, OTHER_NOTE)
+                    told = mine.waiting = dict(mine.waiting)
+                    for number in counted.repeats - mine.repeats:
+                        told.setdefault(number, OTHER_NOTE)
 
 
 def _in_pack(

@@ -6,11 +6,15 @@ thousand results take the memory of their cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from datetime import datetime, timedelta
+from functools import lru_cache
+from statistics import median
+from typing import Any, TypeVar
 
-from pytest_modelbench.records import Cell, Role, Trust
+from pytest_modelbench.records import Cell, Outcome, Role, Trust
 from pytest_modelbench.store.index import (
     Digests,
     Entry,
@@ -39,52 +43,93 @@ class Sum:
             self.known += 1
 
 
-SUMS = ("list_usd", "billed_usd", "input", "cached", "output", "reasoning")
+SUMS = (
+    "list_usd",
+    "billed_usd",
+    "derived_usd",
+    "reported_usd",
+    "input",
+    "cached",
+    "output",
+    "reasoning",
+)
 """Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
 
-_Item = TypeVar("_Item")
+COUNTS = ("requests", "retries", "waits", "wait_seconds")
 
 NOT_RUN = "not run"
 OTHER_CHECK = "judged by another version of the check"
 OTHER_TASK = "run on another version only"
 
-COUNTS = ("requests", "retries", "waits", "wait_seconds")
+_Item = TypeVar("_Item", bound=Hashable)
+
+Counted = tuple[tuple[_Item, int], ...]
+"""Things and how often each was counted: a tuple, since a store has ten thousands of them."""
+
+_NONE_KNOWN = (0,) * len(SUMS)
 
 
 @dataclass(slots=True)
 class CaseTally:
-    """What is stored of one case at one version, over the repeats."""
+    """What is stored of one case at one version, over the repeats.
+
+    Values that many cases share are shared in memory: change none of them.
+    """
 
     started: str = ""
     """Of the newest try: the newest version of a case is today's where nothing better is known."""
     passes: int = 0
     verdicts: int = 0
-    rewards: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    sums: dict[str, Sum] = field(default_factory=dict)
-    """Of ``SUMS``; one that no attempt knows is not there."""
-    counts: dict[str, int] = field(default_factory=dict)
-    """Of ``COUNTS``, in the path to the model."""
-    behaviour: dict[str, int] = field(default_factory=dict)
+    rewards: tuple[float, ...] | None = None
+    """Of each verdict, in the order of ``by_repeat``; None where they say no more than it does."""
+    seconds: float | None = None
+    """The median of the attempts' working times; ``summed_seconds`` is their sum."""
+    summed_seconds: float = 0.0
+    totals: Sequence[float] = ()
+    """Of ``SUMS``, over the attempts that know each: as many as ``known`` says."""
+    known: tuple[int, ...] = _NONE_KNOWN
+    counts: tuple[float, ...] = ()
+    """Of ``COUNTS``, in the path to the model; empty where there were none."""
+    behaviour: Counted[str] = ()
     """Turns and misbehaviour of the agent."""
-    misbehaved: dict[str, int] = field(default_factory=dict)
+    misbehaved: Counted[str] = ()
     """How many attempts showed each of them."""
-    faults: dict[str, int] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)
-    failing: dict[tuple[str, str], int] = field(default_factory=dict)
+    faults: Counted[str] = ()
+    reasons: Counted[str] = ()
+    failing: Counted[tuple[str, str]] = ()
     trust: Trust = Trust.TRUSTED
-    boxes: set[str] = field(default_factory=set)
-    served: set[str] = field(default_factory=set)
+    boxes: frozenset[str] = frozenset()
+    served: frozenset[str] = frozenset()
     scripted: bool = False
-    by_repeat: dict[int, bool | None] = field(default_factory=dict)
-    """Passed or not; None for a fault."""
-    waiting: dict[int, str] = field(default_factory=dict)
+    by_repeat: tuple[tuple[int, bool | None], ...] = ()
+    """Each repeat and whether it passed; None for a fault."""
+    waiting: Mapping[int, str] = field(default_factory=dict)
     """Why a repeat that is stored has neither at this version."""
 
     @property
     def outcomes(self) -> list[bool]:
-        """Return passed or not of each verdict, in the order of ``rewards``."""
-        return [passed for passed in self.by_repeat.values() if passed is not None]
+        """Return passed or not of each verdict."""
+        return [passed for _, passed in self.by_repeat if passed is not None]
+
+    @property
+    def repeats(self) -> frozenset[int]:
+        """Return the repeats that ended in a verdict or a fault."""
+        return frozenset([repeat for repeat, _ in self.by_repeat])
+
+    @property
+    def all_rewards(self) -> tuple[float, ...]:
+        """Return the reward of each verdict; where they say no more than passed, passes first."""
+        return _plain(self.passes, self.verdicts) if self.rewards is None else self.rewards
+
+    @property
+    def list_usd(self) -> float | None:
+        """Return the list cost of all attempts with a verdict; None where one is unknown."""
+        return self.totals[0] if self.known[0] == self.verdicts > 0 else None
+
+
+@lru_cache(maxsize=1024)
+def _plain(passes: int, verdicts: int) -> tuple[float, ...]:
+    return (1.0,) * passes + (0.0,) * (verdicts - passes)
 
 
 @dataclass(slots=True)
@@ -98,6 +143,19 @@ class Tally:
     elsewhere: dict[str, Sum] = field(default_factory=dict)
     first_started: str = ""
     last_started: str = ""
+    last_ended: str = ""
+    """The latest end of an attempt's wall time."""
+
+    def share(self, strings: dict[str, str]) -> None:
+        """Keep names and digests once that tallies of other candidates have, too."""
+        kept = strings.setdefault
+        self.cases = {
+            kept(case, case): {
+                Digests(*[kept(part, part) for part in version]): counted
+                for version, counted in versions.items()
+            }
+            for case, versions in self.cases.items()
+        }
 
 
 def tally(
@@ -116,6 +174,7 @@ def tally(
     """
     tallies: dict[str, Tally] = {}
     wanted = None if cases is None else set(cases)
+    adder = _Adder()
     for case, tries in index.cases(pack, candidate):
         if wanted is not None and case not in wanted:
             continue
@@ -130,12 +189,12 @@ def tally(
             found = tallies.setdefault(note, Tally(candidate))
             plain = gathered[note, version_of(tries[0].cell, tries[0].identity)] = _Gathered()
             plain.add_all(tries)
-            _count_elsewhere(found, tries, {entry.id for entry in plain.graded})
+            _count_elsewhere(found, tries, None)
         else:
             for cell_tries in index.split(tries):
                 _gather(cell_tries, candidate, by_note, tallies, gathered)
         for (note, version), one in gathered.items():
-            tallies[note].cases.setdefault(case, {})[version] = one.counted()
+            tallies[note].cases.setdefault(case, {})[version] = adder.case(one)
     return tallies
 
 
@@ -173,50 +232,39 @@ class _Gathered:
     """The repeats of one case at one version, kept until all of them can be added up at once."""
 
     def __init__(self) -> None:
-        self.case = CaseTally()
+        self.started = ""
         self.graded: list[Entry] = []
         self.worked: list[Entry] = []
+        self.faults: list[str] = []
+        self.by_repeat: dict[int, bool | None] = {}
+        self.waiting: dict[int, str] = {}
 
     def add(self, cell: Cell, standing: Standing) -> None:
         kind, entry, attempt, _ = standing
-        case = self.case
-        if entry is not None and entry.started > case.started:
-            case.started = entry.started
+        if entry is not None and entry.started > self.started:
+            self.started = entry.started
         if kind is Kind.VERDICT and entry is not None and attempt is not None:
             self.graded.append(entry)
             self.worked.append(attempt)
-            case.by_repeat[cell.repeat] = entry.passed
+            self.by_repeat[cell.repeat] = entry.passed
         elif standing.is_fault and entry is not None:
-            case.faults[entry.reason] = case.faults.get(entry.reason, 0) + 1
-            case.by_repeat[cell.repeat] = None
+            self.faults.append(entry.reason)
+            self.by_repeat[cell.repeat] = None
         else:
-            case.waiting[cell.repeat] = _WAITING[kind]
+            self.waiting[cell.repeat] = _WAITING[kind]
 
     def add_all(self, tries: Sequence[Entry]) -> None:
         """Take up tries each of which is all of its cell."""
-        case = self.case
-        case.started = max([entry.started for entry in tries])
+        self.started = max([entry.started for entry in tries])
         self.graded = self.worked = [entry for entry in tries if entry.stage is None]
-        case.by_repeat = {entry.repeat: entry.passed for entry in self.graded}
-        for entry in tries:
-            if entry.stage is not None:
-                case.faults[entry.reason] = case.faults.get(entry.reason, 0) + 1
-                case.by_repeat[entry.repeat] = None
+        self.by_repeat = {entry.repeat: entry.outcome is _PASSED for entry in self.graded}
+        if len(self.graded) < len(tries):
+            faulted = [entry for entry in tries if entry.stage is not None]
+            self.faults = [entry.reason for entry in faulted]
+            self.by_repeat.update((entry.repeat, None) for entry in faulted)
 
-    def counted(self) -> CaseTally:
-        case = self.case
-        case.verdicts = len(self.graded)
-        case.passes = sum(entry.passed for entry in self.graded)
-        case.rewards = [entry.reward or 0.0 for entry in self.graded]
-        case.reasons = _tallied(e.reason or "wrong" for e in self.graded if not e.passed)
-        details = [entry.detail for entry in self.graded if entry.detail is not None]
-        case.failing = _tallied(check for detail in details for check in detail.failing)
-        levels = {detail.trust for detail in details}
-        if levels != {Trust.TRUSTED}:
-            case.trust = Trust.least(Trust(level) for level in levels)
-        _count_work(case, self.worked)
-        return case
 
+_PASSED = Outcome.PASSED
 
 _WAITING: Mapping[Kind, str] = {
     Kind.OTHER_CHECK: OTHER_CHECK,
@@ -225,58 +273,137 @@ _WAITING: Mapping[Kind, str] = {
 }
 
 
-def _tallied(items: Iterable[_Item]) -> dict[_Item, int]:
-    found: dict[_Item, int] = {}
-    for item in items:
-        found[item] = found.get(item, 0) + 1
-    return found
+class _Adder:
+    """Add up the repeats of a case; all at once, since this is most of a report's work.
+
+    What is equal in many cases is kept once.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Any] = {}  # Any: each key is its own value
+        self._marks: dict[Any, Any] = {}  # Any: as above; apart, since 1 equals True
+        self._names: dict[tuple[frozenset[str], tuple[str, ...]], list[tuple[int, str]]] = {}
+
+    def case(self, found: _Gathered) -> CaseTally:
+        """Return the counts of one case at one version."""
+        graded = found.graded
+        case = CaseTally(started=found.started, waiting=found.waiting or _NOTHING)
+        marked = self._marks.setdefault
+        marks = tuple([marked(mark, mark) for mark in found.by_repeat.items()])
+        case.by_repeat = marked(marks, marks)
+        if found.faults:
+            case.faults = self._counted(found.faults)
+        if not graded:
+            return case
+        case.verdicts = len(graded)
+        if any([entry.reward != (entry.outcome is _PASSED) for entry in graded]):
+            case.rewards = tuple([entry.reward or 0.0 for entry in graded])
+        lost = [entry.reason or "wrong" for entry in graded if entry.outcome is not _PASSED]
+        case.passes = len(graded) - len(lost)
+        details = [entry.detail for entry in graded if entry.detail is not None]
+        if lost:
+            case.reasons = self._counted(lost)
+            case.failing = self._counted([check for d in details for check in d.failing])
+        levels = {detail.trust for detail in details}
+        if levels != _TRUSTED:
+            case.trust = Trust.least(Trust(level) for level in levels)
+        self._add_work(case, found.worked)
+        return case
+
+    def _add_work(self, case: CaseTally, attempts: Sequence[Entry]) -> None:
+        seconds = [
+            entry.seconds
+            if entry.detail is None or entry.detail.working is None
+            else entry.detail.working
+            for entry in attempts
+        ]
+        case.seconds, case.summed_seconds = median(seconds), sum(seconds)
+        details = [entry.detail for entry in attempts if entry.detail is not None]
+        used = [usage for d in details if (usage := d.usage.get("candidate")) is not None]
+        if used:
+            names: frozenset[str] = frozenset().union(*used)
+            # A sum over some of the calls is not the attempt's: its tokens and price are unknown.
+            metered = used
+            if "unmetered" in names:
+                metered = [usage for usage in used if not usage.get("unmetered")]
+            sums, known = [0.0] * len(SUMS), [0] * len(SUMS)
+            for at, name in self._present(names, SUMS):
+                column = [value for u in metered if (value := u.get(name)) is not None]
+                sums[at], known[at] = sum(column), len(column)
+            counts = [0.0] * len(COUNTS)
+            for at, name in self._present(names, COUNTS):
+                counts[at] = sum([usage.get(name, 0) for usage in used])
+            case.totals = array("d", sums)
+            case.known = self._shared(tuple(known))
+            case.counts = tuple(counts)
+        acted = [item for d in details for item in d.counts.items() if item[1]]
+        if acted:
+            case.misbehaved = self._counted([name for name, _ in acted])
+            totals = dict.fromkeys([name for name, _ in acted], 0)
+            for name, value in acted:
+                totals[name] += value
+            case.behaviour = self._pairs(totals)
+        case.boxes = self._shared(frozenset([detail.box for detail in details]))
+        case.served = self._shared(frozenset([detail.served_model for detail in details]))
+        case.scripted = any([detail.scripted for detail in details])
+
+    def _counted(self, items: Sequence[_Item]) -> Counted[_Item]:
+        found: dict[_Item, int] = {}
+        for item in items:
+            found[item] = found.get(item, 0) + 1
+        return self._pairs(found)
+
+    def _pairs(self, counts: Mapping[_Item, int]) -> Counted[_Item]:
+        return self._shared(tuple([self._shared(pair) for pair in counts.items()]))
+
+    def _shared(self, value: _Item) -> _Item:
+        found: _Item = self._kept.setdefault(value, value)
+        return found
+
+    def _present(self, names: frozenset[str], wanted: tuple[str, ...]) -> Sequence[tuple[int, str]]:
+        """Return those of some names that are there, with their places."""
+        found = self._names.get((names, wanted))
+        if found is None:
+            found = [(at, name) for at, name in enumerate(wanted) if name in names]
+            self._names[names, wanted] = found
+        return found
 
 
-def _count_work(case: CaseTally, attempts: Sequence[Entry]) -> None:
-    """Add up what the attempts used; all at once, since this is most of a report's work."""
-    details = [entry.detail for entry in attempts if entry.detail is not None]
-    case.seconds = [
-        entry.seconds
-        if entry.detail is None or entry.detail.working is None
-        else entry.detail.working
-        for entry in attempts
-    ]
-    used = [usage for d in details if (usage := d.usage.get(Role.CANDIDATE)) is not None]
-    # A sum over some of the calls is not the attempt's: its tokens and price are unknown.
-    metered = [usage for usage in used if not usage.get("unmetered")]
-    for name in SUMS:
-        values = [value for usage in metered if (value := usage.get(name)) is not None]
-        if values:
-            case.sums[name] = Sum(sum(values), len(values), len(attempts))
-    for name in COUNTS:
-        total = sum([usage.get(name, 0) for usage in used])
-        if total:
-            case.counts[name] = total
-    for detail in details:
-        for name, value in detail.counts.items():
-            if value:
-                case.behaviour[name] = case.behaviour.get(name, 0) + value
-                case.misbehaved[name] = case.misbehaved.get(name, 0) + 1
-    case.boxes = {detail.box for detail in details} - {""}
-    case.served = {detail.served_model for detail in details} - {""}
-    case.scripted = any([detail.scripted for detail in details])
+_TRUSTED = {str(Trust.TRUSTED)}
+_NOTHING: Mapping[int, str] = {}
 
 
-def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str]) -> None:
-    """Sum what was spent beside the counted attempts: by judge and driver, and in other tries."""
+def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | None) -> None:
+    """Sum what was spent beside the counted attempts: by judge and driver, and in other tries.
+
+    ``counted`` None: every try with a verdict is.
+    """
     if not tries:
         return
-    earliest = min([entry.started for entry in tries])
-    found.first_started = min(found.first_started or earliest, earliest)
-    found.last_started = max(found.last_started, max([entry.started for entry in tries]))
+    starts = [entry.started for entry in tries]
+    found.first_started = min(found.first_started or starts[0], *starts)
+    latest = max(starts)
+    found.last_started = max(found.last_started, latest)
+    if _later(latest, max([entry.seconds for entry in tries])) > found.last_ended:
+        ends = [_later(entry.started, entry.seconds) for entry in tries]
+        found.last_ended = max(found.last_ended, *ends)
     for entry in tries:
         if entry.detail is None:
             continue
-        is_counted = entry.id in counted
-        if is_counted and len(entry.detail.usage) == 1:
+        is_counted = entry.stage is None if counted is None else entry.id in counted
+        if is_counted and len(entry.detail.usage) < 2:
             continue
         for role, used in entry.detail.usage.items():
             if role == Role.CANDIDATE and is_counted:
                 continue
             where = "other tries" if role == Role.CANDIDATE else role
             found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))
+
+
+def _later(moment: str, seconds: float) -> str:
+    """Return a record's time some seconds on; the time itself where it is none."""
+    try:
+        found = datetime.fromisoformat(moment) + timedelta(seconds=seconds)
+    except (ValueError, OverflowError):
+        return moment
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")

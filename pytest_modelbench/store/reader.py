@@ -20,6 +20,7 @@ from pytest_modelbench.store.index import (
     RunHeader,
 )
 from pytest_modelbench.store.layout import results_files
+from pytest_modelbench.store.pause import collector_paused
 
 
 def read(
@@ -39,8 +40,9 @@ def read(
     """
     index = Index()
     reader = _Reader(index, details)
-    for path in results_files(root, packs, candidates):
-        reader.read(path)
+    with collector_paused():
+        for path in results_files(root, packs, candidates):
+            reader.read(path)
     return index
 
 
@@ -221,7 +223,7 @@ def _parsed(line: bytes) -> Any:  # Any: JSON, checked by _take
     the place of an error, are left to the standard parser.
     """
     try:
-        return from_json(line)
+        return from_json(line, cache_strings="keys")
     except ValueError:
         return json.loads(line.decode())
 
