@@ -18,6 +18,7 @@ from pytest_modelbench.benchmarks.loops import Loop, Met, one_answer, tool_loop
 from pytest_modelbench.benchmarks.tools import Tool, ToolRefused
 from pytest_modelbench.packs.source import BenchmarkCase, Private
 from pytest_modelbench.records import Check, Trust, Verdict
+from pytest_modelbench.worlds.box import Box
 
 __all__ = [
     "Answer",
@@ -53,6 +54,9 @@ class Benchmark(ABC, Generic[W]):
 
     version: str = "1"
     rules_version: str = "1"
+
+    box: Box | None = None
+    """Where code that is not ours is to run; there in `setup` and after it, and in `observe`."""
 
     def __init__(self, folder: Path, options: Public) -> None:
         """Take the pack's folder and what ``[benchmark]`` says; refuse an unknown option.

@@ -61,6 +61,7 @@ class BenchmarkProtocol:
         """Let a candidate meet a case, in a world of its own, and take what is left."""
         journal = Journal() if journal is None else journal
         benchmark, given = _of(case)
+        benchmark.box = services.box
         folder = services.run / f"world-{secrets.token_hex(8)}"
         folder.mkdir()
         try:
@@ -103,6 +104,7 @@ class BenchmarkProtocol:
     def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
         """Return what the benchmark sees of the harvest."""
         benchmark, given = _of(case)
+        benchmark.box = services.box
         try:
             left: JsonValue = json.loads(harvested.harvest.files[HARVEST])
         except (KeyError, ValueError) as error:

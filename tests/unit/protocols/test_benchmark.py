@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,7 +14,7 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.protocols.benchmark import HARVEST, BenchmarkProtocol
-from pytest_modelbench.protocols.protocol import Harvested, protocol_named
+from pytest_modelbench.protocols.protocol import Harvested, Services, protocol_named
 from pytest_modelbench.records import Trust
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest
 
@@ -53,7 +55,8 @@ def left(text: bytes, end: str = "") -> Harvested:
 
 def judged(case: Case, harvested: Harvested) -> tuple[bool, str]:
     protocol = BenchmarkProtocol()
-    seen = protocol.observe(case, harvested, None)  # type: ignore[arg-type]  # nothing is run
+    services = cast(Services, SimpleNamespace(box=None))  # nothing is run
+    seen = protocol.observe(case, harvested, services)
     kept = Observation.model_validate_json(seen.model_dump_json())
     verdict = protocol.verify(case, harvested, kept)
     assert verdict == protocol.verify(case, harvested, seen)
