@@ -22,7 +22,7 @@ from pytest_modelbench.report.escape import escape
 from pytest_modelbench.settings import RESULTS
 from pytest_modelbench.worlds import landlock
 from pytest_modelbench.worlds.environment import cache_folder
-from pytest_modelbench.worlds.levels import STRICT, probe
+from pytest_modelbench.worlds.levels import ON_DEMAND, STRICT, probe, probe_named
 from pytest_modelbench.worlds.runs import runs_root
 
 CONNECT_SECONDS = 3.0
@@ -80,6 +80,9 @@ def _levels() -> Iterator[Sign]:
                 what += "; files, processes and network of this user are in a candidate's reach"
         else:
             what = level.why_not
+        yield Sign("ok" if level.available else "note", f"box level {level.name}", what)
+    for level in map(probe_named, ON_DEMAND):
+        what = "works (taken by this name only)" if level.available else level.why_not
         yield Sign("ok" if level.available else "note", f"box level {level.name}", what)
     strict = [level.name for level in levels if level.available and level.name in STRICT]
     if strict:

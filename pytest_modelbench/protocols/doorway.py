@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,6 +19,7 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import GatewayClient, Session
 from pytest_modelbench.gateway.handover import gateway_pid, open_door
 from pytest_modelbench.worlds.box import INTERPRETER, Mount
+from pytest_modelbench.worlds.doors import listen_at
 
 PORT = 8080
 """In a network namespace where nothing else listens."""
@@ -48,7 +49,7 @@ class Doorway:
         if own_network:
             self.port = PORT
             place = folder / "door"
-            self._waiting = _listen_at(folder, place.name)
+            self._waiting = listen_at(folder, place.name)
             self.mounts = (
                 Mount(Path(__file__).with_name("launcher.py"), _LAUNCHER),
                 Mount(place, _DOOR, writable=True),
@@ -124,23 +125,3 @@ class Doorway:
             except Fault as fault:
                 self.problem = fault.text
                 connection.sendall(f"no: {fault.text}\n".encode())
-
-
-@contextlib.contextmanager
-def _short(folder: Path) -> Iterator[str]:
-    """Yield a short name of a folder: a socket's path has room for a hundred characters."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
-
-
-def _listen_at(folder: Path, name: str) -> socket.socket:
-    waiting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with _short(folder) as short:
-        waiting.bind(f"{short}/{name}")
-    # The folder is private; in the box another user of the host may be the one who connects.
-    (folder / name).chmod(0o666)
-    waiting.listen(1)
-    return waiting

@@ -190,8 +190,8 @@ class _Program:
         self._limits = limits
         self._box = box
         self._world = world
-        # A level without mounts shows the host's own paths, in files as well.
-        self._mounts = box.level.startswith("bubblewrap")
+        # A level without a root of its own shows the host's paths, in files as well.
+        self._mounts = box.own_root
         self._home = boxes.HOME if self._mounts else str(world.home)
         self._spec = _roomy(replace(spec, mounts=(*spec.mounts, *_mounts(command.programs))))
 

@@ -86,11 +86,14 @@ class Box(Protocol):
     """One isolation level of this machine.
 
     ``owner`` is the uid of the host that the command runs as and that writable mounts must belong
-    to; None where that is the harness's own. Trouble of the box itself is ``Fault("box", …)``.
+    to; None where that is the harness's own. ``own_root`` tells that the box has its own files and
+    its own loopback: targets of mounts are real paths there. Trouble of the box itself is
+    ``Fault("box", …)``.
     """
 
     level: str
     owner: int | None
+    own_root: bool
 
     def run(
         self,
@@ -109,7 +112,8 @@ class Box(Protocol):
     ) -> subprocess.Popen[bytes]:
         """Start a command that is talked to by its stdin and stdout; stderr is drained to null.
 
-        The caller ends it with ``stop``. Call from a thread that lives as long as the box: the
+        What is returned ends as the command does, which ``ending`` reads. The caller ends it with
+        ``stop``. Call from a thread that lives as long as the box: the
         kernel ends the box with the *thread* that started it (PR_SET_PDEATHSIG), not with the
         process.
         """

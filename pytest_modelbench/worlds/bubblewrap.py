@@ -41,6 +41,7 @@ class BubblewrapBox:
     """
 
     level = "bubblewrap"
+    own_root = True
 
     def __init__(self, program: str = "bwrap", *, filtered: bool = False) -> None:
         self.owner = ownership.owner()

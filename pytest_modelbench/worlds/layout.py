@@ -14,13 +14,13 @@ from pytest_modelbench.worlds import ownership
 from pytest_modelbench.worlds.box import HOME, INTERPRETER, TEMPORARY, BoxSpec
 from pytest_modelbench.worlds.runs import runs_root
 
-_PROGRAMS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+PROGRAMS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of the system beside ``/usr``; links into it on today's systems, and kept as they are."""
 
-_FROM_HOST = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d")
+FROM_HOST = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d")
 """What programs of the host need of ``/etc`` to be found; it says nothing of the host's users."""
 
-_SHARED_MEMORY_BYTES = 64 * 2**20
+SHARED_MEMORY_BYTES = 64 * 2**20
 
 
 def layout(spec: BoxSpec) -> list[str]:
@@ -44,7 +44,7 @@ def layout(spec: BoxSpec) -> list[str]:
 
 def program_folders() -> list[str]:
     """Return the folders of the host that hold programs, the interpreter's among them."""
-    folders = ["/usr", *(folder for folder in _PROGRAMS if Path(folder).is_dir())]
+    folders = ["/usr", *(folder for folder in PROGRAMS if Path(folder).is_dir())]
     folders = [folder for folder in folders if folder == "/usr" or not Path(folder).is_symlink()]
     return [*folders, *_prefixes(folders)]
 
@@ -72,12 +72,54 @@ def hidden_folders(made: Iterable[str]) -> list[str]:
     return kept
 
 
+def etc(number: int, laid_over: tuple[str, ...] = ()) -> Path:
+    """Return a folder with the few files of ``/etc`` that programs ask for; made once a machine.
+
+    ``number`` is the uid and gid of the candidate, as the candidate sees them; ``laid_over`` are
+    files that something else will be mounted on.
+    """
+    files = {
+        "passwd": f"root:x:0:0:root:/:/bin/false\n"
+        f"candidate:x:{number}:{number}:candidate:{HOME}:/bin/sh\n",
+        "group": f"root:x:0:\ncandidate:x:{number}:\n",
+        "hosts": "127.0.0.1 localhost box\n::1 localhost box\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        "hostname": "box\n",
+    }
+    places = {name: Path("/etc", name).is_dir() for name in FROM_HOST}
+    places |= dict.fromkeys(laid_over, False)
+    key = hashlib.sha256(repr((files, places)).encode()).hexdigest()[:16]
+    folder = runs_root() / f".etc-{key}"
+    if folder.is_dir():
+        return folder
+    fresh = runs_root() / f".etc-{secrets.token_hex(8)}"
+    fresh.mkdir(mode=0o755)
+    fresh.chmod(0o755)
+    for name, text in files.items():
+        (fresh / name).write_text(text)
+        (fresh / name).chmod(0o644)
+    for name, is_folder in places.items():
+        if is_folder:
+            (fresh / name).mkdir()
+        else:
+            (fresh / name).touch()
+    try:
+        fresh.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        for path in fresh.iterdir():
+            path.rmdir() if path.is_dir() else path.unlink()
+        fresh.rmdir()
+    return folder
+
+
 @functools.cache
 def _system() -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the options that are the same for all boxes of a process, and what they cover."""
     options = ["--ro-bind", "/usr", "/usr"]
     made = {"/usr", "/proc", "/dev", "/etc"}
-    for folder in _PROGRAMS:
+    for folder in PROGRAMS:
         if Path(folder).is_symlink():
             options += ["--symlink", str(Path(folder).readlink()), folder]
         elif Path(folder).is_dir():
@@ -89,11 +131,11 @@ def _system() -> tuple[tuple[str, ...], frozenset[str]]:
         made.add(prefix)
     for folder in hidden_folders(made):
         options += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
-    options += ["--ro-bind", str(_etc()), "/etc"]
-    for name in _FROM_HOST:
+    options += ["--ro-bind", str(etc(ownership.INSIDE)), "/etc"]
+    for name in FROM_HOST:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev"]
-    options += ["--perms", "1777", "--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
+    options += ["--perms", "1777", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
     return tuple(options), frozenset(made)
 
 
@@ -119,41 +161,3 @@ def _parents(target: str, made: Iterable[str]) -> list[str]:
         if name != "/" and not _below(name, made):
             options += ["--perms", "0755", "--dir", name]
     return options
-
-
-def _etc() -> Path:
-    """Return a folder with the few files of ``/etc`` that programs ask for; made once a machine."""
-    number = ownership.INSIDE
-    files = {
-        "passwd": f"root:x:0:0:root:/:/bin/false\n"
-        f"candidate:x:{number}:{number}:candidate:{HOME}:/bin/sh\n",
-        "group": f"root:x:0:\ncandidate:x:{number}:\n",
-        "hosts": "127.0.0.1 localhost box\n::1 localhost box\n",
-        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-        "hostname": "box\n",
-    }
-    places = {name: Path("/etc", name).is_dir() for name in _FROM_HOST}
-    key = hashlib.sha256(repr((files, places)).encode()).hexdigest()[:16]
-    folder = runs_root() / f".etc-{key}"
-    if folder.is_dir():
-        return folder
-    fresh = runs_root() / f".etc-{secrets.token_hex(8)}"
-    fresh.mkdir(mode=0o755)
-    fresh.chmod(0o755)
-    for name, text in files.items():
-        (fresh / name).write_text(text)
-        (fresh / name).chmod(0o644)
-    for name, is_folder in places.items():
-        if is_folder:
-            (fresh / name).mkdir()
-        else:
-            (fresh / name).touch()
-    try:
-        fresh.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        for path in fresh.iterdir():
-            path.rmdir() if path.is_dir() else path.unlink()
-        fresh.rmdir()
-    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import re
 import shutil
@@ -10,14 +11,16 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_modelbench.errors import Fault, UsageProblem
 from pytest_modelbench.worlds import landlock, ownership, seccomp
-from pytest_modelbench.worlds.box import INTERPRETER, TEMPORARY, Box, BoxSpec
+from pytest_modelbench.worlds.box import HOME, INTERPRETER, TEMPORARY, Box, BoxSpec, Mount
 from pytest_modelbench.worlds.bubblewrap import FILTERED, BubblewrapBox
+from pytest_modelbench.worlds.container import DOCKER, PODMAN, ContainerBox
 from pytest_modelbench.worlds.landlock import LandlockBox
 from pytest_modelbench.worlds.portable import PortableBox
-from pytest_modelbench.worlds.runs import SCRATCH
+from pytest_modelbench.worlds.runs import SCRATCH, runs_root
 
 BUBBLEWRAP = BubblewrapBox.level
 LANDLOCK = LandlockBox.level
@@ -26,8 +29,8 @@ PORTABLE = PortableBox.level
 STRICT = (BUBBLEWRAP,)
 """Levels at which others' files, processes and network are absent: what ``strict`` accepts."""
 
-ON_DEMAND = (FILTERED,)
-"""Levels that are taken by name only."""
+ON_DEMAND = (FILTERED, DOCKER, PODMAN)
+"""Levels that are taken by name only, and tried only then: a container takes half a second."""
 
 _PROBE_SECONDS = 30.0
 _OLDEST = (0, 8)  # the first with --disable-userns
@@ -62,8 +65,7 @@ def choose(wanted: str) -> Box:
     levels = {level.name: level for level in probe()}
     names = {"auto": tuple(levels), "strict": STRICT}.get(wanted, (wanted,))
     if wanted in ON_DEMAND:
-        problem = _filter_problem()
-        levels[wanted] = Level(wanted, not problem, problem)
+        levels[wanted] = probe_named(wanted)
     for name in names:
         if name not in levels:
             known = ", ".join(["auto", "strict", *levels, *ON_DEMAND])
@@ -78,10 +80,65 @@ def choose(wanted: str) -> Box:
 def _box(name: str) -> Box:
     if name in (BUBBLEWRAP, FILTERED):
         return BubblewrapBox(filtered=name == FILTERED)
+    if name in (DOCKER, PODMAN):
+        return _container(name)
     return LandlockBox() if name == LANDLOCK else PortableBox()
 
 
 @functools.cache
+def probe_named(name: str) -> Level:
+    """Return one of the levels ``ON_DEMAND``, which was really run. Done once a process."""
+    problem = _filter_problem() if name == FILTERED else _container_problem(name)
+    return Level(name, not problem, problem)
+
+
+@functools.cache
+def _container(name: str) -> ContainerBox:
+    box = ContainerBox(name)
+    box.prepare()
+    return box
+
+
+def _container_problem(name: str) -> str:
+    """Return why containers of a program do not work here, '' when they do."""
+    if sys.platform != "linux":
+        return "it is for Linux only: programs and the interpreter in a box are the host's own"
+    if shutil.which(name) is None:
+        return f"{name} is not on the PATH; install it{_DAEMON[name]}"
+    if os.geteuid() == 0 and ownership.owner() is None:
+        return "this root has no other user to run a container as; start it as an ordinary user"
+    script = 'id -u && cat "$HOME/told" && touch "$HOME/made"'
+    script += f' && exec {INTERPRETER} -I -S -c "import os; print(os.getppid())"'
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=runs_root()) as folder:
+        home = Path(folder, "home")
+        home.mkdir()
+        (home / "told").write_text("told\n")
+        try:
+            box = _container(name)
+            ownership.give(home, box.owner)
+            spec = BoxSpec(mounts=(Mount(home, HOME, writable=True),), workdir=TEMPORARY)
+            seen = box.run(["/bin/sh", "-c", script], spec, seconds=_PROBE_SECONDS)
+        except (Fault, OSError) as error:
+            return f"{error}{_container_remedy(name, str(error))}"
+        made = (home / "made").exists()
+    user = os.geteuid() if box.owner is None else box.owner
+    if seen.status != 0 or seen.output != f"{user}\ntold\n1\n".encode() or not made:
+        told = seen.output.decode(errors="replace").strip()[-300:]
+        return f"a container does not run as it must (exit {seen.status}): {told}"
+    return ""
+
+
+_DAEMON = {DOCKER: " and start its daemon", PODMAN: ""}
+
+
+def _container_remedy(name: str, text: str) -> str:
+    if "onnect to the Docker daemon" in text:
+        return "; start the daemon, or name its socket by DOCKER_HOST"
+    if "permission denied" in text and "socket" in text:
+        return f"; let this user ask the daemon (group {name})"
+    return ""
+
+
 def _filter_problem() -> str:
     """Return why the filter of system calls does not work here, '' when it does."""
     if not seccomp.supported():

@@ -6,14 +6,19 @@ group and its session is still found and killed. It ends all when its command en
 (a byte on the control pipe, or its end: the harness is gone). On the report pipe it writes the
 command's process id and, when nothing is left, ``wait status, processes that would not go``.
 
+It ends as its command did, told as a shell does (128 + n for a signal).
+
 Arguments: control and report descriptor, grace in seconds, limits as ``NAME=number,…``, what the
-kernel holds the command to (JSON, empty for nothing: ``landlock.py`` makes it), command.
+kernel holds the command to (JSON, empty for nothing: ``landlock.py`` makes it), command. As process
+1 of a container its one argument is the path of a socket, which all of this comes through, the
+descriptors, the environment and the working folder as well (``container.py`` is its other end).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -63,7 +68,39 @@ def main(arguments: list[str]) -> int:
             status = os.waitpid(child, 0)[1]
     _signal_group(child, signal.SIGKILL)
     os.write(report, b"%d %d\n" % (status, _kill_descendants()))
-    return 0
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
+
+def take_in(place: str) -> list[str]:
+    """Take arguments, descriptors, environment and folder from a socket; answer ``ok``, or why not.
+
+    Nothing but what comes from there is in the environment and open afterwards.
+    """
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.connect(place)
+        head, descriptors, _, _ = socket.recv_fds(door, 8, 253)
+        with door.makefile("rb") as rest:
+            told = json.loads(rest.read(int(head, 16)))
+        try:
+            os.chdir(told["workdir"])
+            wanted = told["descriptors"]
+            # Out of the way first: what came may have the number that another one is to have.
+            above = [fcntl.fcntl(one, fcntl.F_DUPFD, max(wanted) + 1) for one in descriptors]
+            os.environ.clear()
+            os.environ.update(told["environment"])
+        except (OSError, ValueError) as error:
+            door.sendall(f"no: {error}".encode())
+            sys.exit(125)
+        door.sendall(b"ok")
+    os.closerange(0, max(wanted) + 1)
+    for descriptor, number in zip(above, wanted, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    arguments: list[str] = told["arguments"]
+    return arguments
 
 
 def _become(command: list[str], limits: dict[str, str], confinement: str) -> NoReturn:
@@ -199,4 +236,4 @@ def _become_subreaper() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:] if len(sys.argv) > 2 else take_in(sys.argv[1])))

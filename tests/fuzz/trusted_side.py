@@ -105,6 +105,7 @@ def tree(data: bytes) -> None:
 
 
 def _make(provider: atheris.FuzzedDataProvider, raw: bytes, folders: list[bytes]) -> None:
+    # Files are made, never opened: the name may be that of a FIFO, or of a link out of the tree.
     path = Path(os.fsdecode(raw))
     kind = provider.ConsumeIntInRange(0, 6)
     if kind == 0:
@@ -115,10 +116,10 @@ def _make(provider: atheris.FuzzedDataProvider, raw: bytes, folders: list[bytes]
     elif kind == 2:
         path.symlink_to(provider.PickValueInList(["/etc/passwd", ".", "..", "/dev/zero"]))
     elif kind == 3:
-        with path.open("wb") as file:
+        with path.open("xb") as file:
             file.truncate(provider.ConsumeIntInRange(0, 2**40))
     else:
-        with path.open("wb") as file:
+        with path.open("xb") as file:
             file.write(provider.ConsumeBytes(64))
         if kind == 6:
             path.chmod(provider.ConsumeIntInRange(0, 0o777))

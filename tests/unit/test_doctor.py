@@ -27,6 +27,11 @@ def test_levels_and_what_strict_does(project: Path) -> None:
     seen = told(project / "results")
     for level in levels.probe():
         assert seen[f"box level {level.name}"][0] == ("ok" if level.available else "note")
+    for name in levels.ON_DEMAND:
+        known = levels.probe_named(name)
+        state, text = seen[f"box level {name}"]
+        assert state == ("ok" if known.available else "note")
+        assert text == (known.why_not or "works (taken by this name only)")
     taken = [name for name, (_, text) in seen.items() if "what `auto` takes" in text]
     assert taken == [f"box level {levels.choose('auto').level}"]
     assert seen["git"][0] == "ok"
@@ -37,12 +42,16 @@ def test_without_a_box_it_says_why_and_what_to_do(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(project))
-    levels.probe.cache_clear()
+    for found in (levels.probe, levels.probe_named):
+        found.cache_clear()
     try:
         seen = told(project / "results")
     finally:
-        levels.probe.cache_clear()
+        for found in (levels.probe, levels.probe_named):
+            found.cache_clear()
     assert "install the package bubblewrap" in seen["box level bubblewrap"][1]
+    for name in ("docker", "podman"):
+        assert f"{name} is not on the PATH; install it" in seen[f"box level {name}"][1]
     state, text = seen["--modelbench-isolation strict"]
     assert state == "note"
     assert text.startswith("refuses to run: bwrap is not on the PATH")

@@ -9,19 +9,29 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.worlds.box import Box
-from pytest_modelbench.worlds.levels import BUBBLEWRAP, LANDLOCK, PORTABLE, choose, probe
+from pytest_modelbench.worlds.container import DOCKER, PODMAN
+from pytest_modelbench.worlds.levels import (
+    BUBBLEWRAP,
+    LANDLOCK,
+    ON_DEMAND,
+    PORTABLE,
+    choose,
+    probe,
+    probe_named,
+)
 from pytest_modelbench.worlds.repository import SeedRepository, seed_repository
 from pytest_modelbench.worlds.world import World, open_world
 
 
 def _level(name: str) -> Box:
-    level = next(level for level in probe() if level.name == name)
+    named = name in ON_DEMAND
+    level = probe_named(name) if named else next(one for one in probe() if one.name == name)
     if not level.available:
         pytest.skip(f"{name}: {level.why_not}")
     return choose(name)
 
 
-@pytest.fixture(params=[BUBBLEWRAP, LANDLOCK, PORTABLE])
+@pytest.fixture(params=[BUBBLEWRAP, LANDLOCK, PORTABLE, DOCKER, PODMAN])
 def box(request: pytest.FixtureRequest) -> Box:
     """A box of each level."""
     return _level(request.param)
@@ -31,6 +41,12 @@ def box(request: pytest.FixtureRequest) -> Box:
 def strict_box() -> Box:
     """A box that the kernel holds."""
     return _level(BUBBLEWRAP)
+
+
+@pytest.fixture(params=[BUBBLEWRAP, DOCKER, PODMAN])
+def root_box(request: pytest.FixtureRequest) -> Box:
+    """A box with a root of its own, of each level that has one."""
+    return _level(request.param)
 
 
 @pytest.fixture

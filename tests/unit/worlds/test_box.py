@@ -169,6 +169,13 @@ def test_conversation(box: Box, marker: str, living: Callable[[], list[int]]) ->
     box.stop(process)
 
 
+@pytest.mark.parametrize(("script", "told"), [("exit 3", 3), ("kill -TERM $$", 128 + 15)])
+def test_a_started_command_tells_how_it_ended(box: Box, script: str, told: int) -> None:
+    process = box.start(["sh", "-c", script], SCRATCH)
+    assert process.wait(20) == told
+    box.stop(process)
+
+
 def test_conversation_that_ended_by_itself(
     box: Box, marker: str, living: Callable[[], list[int]]
 ) -> None:

@@ -85,8 +85,10 @@ while [ "$1" != /bin/sh ]; do shift; done
 
 
 def test_unknown_name_lists_the_known(program_folder: Path) -> None:
-    with pytest.raises(UsageProblem, match="auto, strict, bubblewrap, landlock, portable"):
-        levels.choose("docker")
+    with pytest.raises(
+        UsageProblem, match=r"auto, strict, bubblewrap, landlock, portable.*docker, podman"
+    ):
+        levels.choose("prison")
 
 
 PROBE = """
