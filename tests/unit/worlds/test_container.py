@@ -55,9 +55,7 @@ os.execvp("bwrap", [*box, *take])
 
 
 @pytest.fixture
-def stand_in(
-    strict_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ContainerBox:
+def stand_in(strict_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContainerBox:
     """A box of Docker's whose command is not Docker's; it writes down what it was asked."""
     program = tmp_path / "bin" / DOCKER
     program.parent.mkdir()
