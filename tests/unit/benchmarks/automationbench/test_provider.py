@@ -168,9 +168,8 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: Record, 
 
 
 def test_what_cannot_be_brought_about_has_no_reference(tmp_path: Path) -> None:
-    (case,) = (
-        found := benchmark(tmp_path, record({"type": "gmail_email_sent_count", "count": 3}))
-    ).cases()
+    found = benchmark(tmp_path, record({"type": "gmail_email_sent_count", "count": 3}))
+    (case,) = found.cases()
     assert found.reference(case) is None
 
 
@@ -180,9 +179,7 @@ def test_a_world_is_not_changed_by_reading(tmp_path: Path) -> None:
     world = found.setup(case.public, tmp_path)
     before = copy.deepcopy(world.state)
     for tool in found.tools(world):
-        if tool.name.endswith(
-            ("_find_email", "_find_event", "_list_channels", "_find_spreadsheet")
-        ):
+        if not tool.parameters["required"]:
             tool.run({})
     assert world.state == before
 
