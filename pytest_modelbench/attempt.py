@@ -254,10 +254,3 @@ def stored_harvest(record: AttemptRecord, evidence: Evidence) -> Harvest:
 def stored_work(record: AttemptRecord, evidence: Evidence) -> Harvested:
     """Return what observing and verifying may know of a stored attempt."""
     return Harvested(stored_harvest(record, evidence), end=record.end, detail=record.detail)
-
-
-def has_evidence(record: AttemptRecord, evidence: Evidence) -> bool:
-    """Tell whether all that a regrade of an attempt needs is here."""
-    return record.harvest is not None or (
-        "harvest" in record.evidence and evidence.has(record.evidence["harvest"])
-    )

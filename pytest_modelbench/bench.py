@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_modelbench.attempt import has_evidence
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.draws import drawn_cases, read_draw
 from pytest_modelbench.packs.model import Case, Pack
@@ -246,7 +245,7 @@ def plan_inputs(
         index=index,
         identify=identifier(),
         built_in=built_in,
-        has_evidence=lambda record: has_evidence(record, evidence),
+        has_evidence=evidence.has_harvest,
         fresh_series=settings.run if settings.fresh else "",
         rerun_stale=settings.rerun_stale,
         faults_only=settings.last_failed,

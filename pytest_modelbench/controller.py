@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,16 +24,13 @@ from pytest_modelbench.collection import Selection, folders_key, lent_key, plan_
 from pytest_modelbench.dealing import Dealing
 from pytest_modelbench.draws import recorded
 from pytest_modelbench.errors import StoreProblem, UsageProblem
-from pytest_modelbench.gateway.client import GatewayClient
-from pytest_modelbench.gateway.process import GatewayProcess
-from pytest_modelbench.gateway.process import sweep as sweep_gateways
 from pytest_modelbench.gating import Gating, read_gating
 from pytest_modelbench.heartbeat import NothingFaulted, header, step_of, write_line
 from pytest_modelbench.intake import Intake
 from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
 from pytest_modelbench.plan import Action
-from pytest_modelbench.roster import Roster
+from pytest_modelbench.roster import TODO, Roster
 from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock
@@ -41,9 +38,10 @@ from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.summary import Summary
 from pytest_modelbench.waits import Waits, used_before
 from pytest_modelbench.worker import Worker
-from pytest_modelbench.worlds.environment import environment, is_built
-from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
+
+if TYPE_CHECKING:
+    from pytest_modelbench.gateway.process import GatewayProcess
 
 controller_key: pytest.StashKey[Controller] = pytest.StashKey()
 
@@ -150,14 +148,13 @@ class Controller:
         if not measures(self.config):
             return
         results = Path(self.settings.results)
-        try:
-            choose(self.settings.isolation)
-            self._prepare_environments()
-        except (UsageProblem, StoreProblem) as problem:
-            raise pytest.UsageError(str(problem)) from problem
+        if any(map(self.roster.is_todo, self.roster.planned)):
+            try:
+                self._prepare()
+            except (UsageProblem, StoreProblem) as problem:
+                raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
         self._catch_sigterm()
-        sweep_gateways()
         for line in [line for root in runs_roots() for line in sweep(root)]:
             self._say(f"left by an earlier run: {line}")
         self._open.enter_context(open_run(runs_root(), self.settings.run))
@@ -171,9 +168,15 @@ class Controller:
             worker = Worker(self.config, self.orders())
             self.config.pluginmanager.register(worker, "modelbench-worker")
 
-    def _prepare_environments(self) -> None:
-        """Build what packs need once, before any cell can wait for it or fail by it."""
-        busy = {p.cell.pack for p in self.bench.plan if p.action in (Action.RUN, Action.REGRADE)}
+    def _prepare(self) -> None:
+        """Have a box, and what packs need, before any cell can wait for it or fail by it."""
+        from pytest_modelbench.gateway.process import sweep as sweep_gateways
+        from pytest_modelbench.worlds.environment import environment, is_built
+        from pytest_modelbench.worlds.levels import choose
+
+        choose(self.settings.isolation)
+        sweep_gateways()
+        busy = {p.cell.pack for p in self.bench.plan if p.action in TODO}
         specs = {
             case.environment: pack.name
             for pack in self.bench.packs
@@ -214,6 +217,9 @@ class Controller:
         called = {p.cell.candidate for p in (*plan.grid, *plan.aside) if p.action is Action.RUN}
         if not any(c.calls_model and c.name in called for c in self.bench.candidates):
             return
+        from pytest_modelbench.gateway.client import GatewayClient
+        from pytest_modelbench.gateway.process import GatewayProcess
+
         results, started = Path(self.settings.results), self.settings.started
         self.gateway = GatewayProcess.start(
             self.bench.candidates,

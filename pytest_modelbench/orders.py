@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_modelbench.gateway.process import Address
+from pytest_modelbench.gateway.address import Address
 from pytest_modelbench.plan import Plan
 from pytest_modelbench.records import Candidate
 from pytest_modelbench.settings import Settings

@@ -15,8 +15,7 @@ from pytest_modelbench.identity import candidate_digest
 from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_pack
-from pytest_modelbench.protocols.programs import program_version
-from pytest_modelbench.protocols.protocol import protocol_named
+from pytest_modelbench.protocols.versions import versions_of
 from pytest_modelbench.records import REFERENCE, Candidate, Identity
 from pytest_modelbench.settings import CASES, REFERENCES
 
@@ -26,8 +25,8 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
 
     @cache
     def of_case(case: Case) -> CaseIdentity:
-        protocol = protocol_named(case.protocol)
-        return identity_of(case, protocol=protocol.version, grader=protocol.grader_version)
+        versions = versions_of(case.protocol)
+        return identity_of(case, protocol=versions.protocol, grader=versions.grader)
 
     digests: dict[tuple[str, str], str] = {}
     identities: dict[tuple[str, str, str], Identity] = {}
@@ -41,9 +40,11 @@ def identifier() -> Callable[[Case, Candidate], Identity]:
     def identity(case: Case, candidate: Candidate) -> Identity:
         key = (case.protocol, candidate.name)
         if key not in digests:
-            version = protocol_named(case.protocol).agent_version
+            version = versions_of(case.protocol).agent
             program = None
             if candidate.command is not None:
+                from pytest_modelbench.protocols.programs import program_version
+
                 version = program_version(candidate)
                 program = identity_of_command(candidate.command)
             elif candidate.function:

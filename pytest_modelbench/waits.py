@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.gateway.windows import Used
 from pytest_modelbench.store.reader import read
+
+if TYPE_CHECKING:
+    from pytest_modelbench.gateway.windows import Used
 
 LOOK_SECONDS = 0.5
 
@@ -89,6 +92,8 @@ class Waits:
 
 def used_before(bench: Bench, now: float) -> tuple[Used, ...]:
     """Return what stored attempts used within the longest declared window, for the gateway."""
+    from pytest_modelbench.gateway.windows import Used
+
     registry = bench.registry
     declared = [w for server in registry.servers.values() for w in server.windows]
     declared += [w for candidate in bench.candidates for w in candidate.windows]

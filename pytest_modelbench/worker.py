@@ -18,7 +18,6 @@ from pytest_modelbench.board import Board, Tries
 from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.fixtures import Attempt, Unsolved, again_key, attempt_key, worker_key
-from pytest_modelbench.gateway.client import HELD
 from pytest_modelbench.heartbeat import step_of
 from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
@@ -211,6 +210,8 @@ class Worker:
 
     def _try(self, planned: Planned) -> AttemptRecord:
         """Try a cell once; return its verdict, or the fault that no further try follows."""
+        from pytest_modelbench.gateway.client import HELD
+
         cell = planned.cell
         self._board.read()
         if self._board.ending:

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 
-from pytest_modelbench.attempt import Task, attempt, has_evidence, not_begun, stored_harvest
+from pytest_modelbench.attempt import Task, attempt, not_begun, stored_harvest
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.engines import Engine
 from pytest_modelbench.engines.inline import InlineEngine
 from pytest_modelbench.errors import Fault, StoreProblem
+from pytest_modelbench.gateway.address import Address
 from pytest_modelbench.gateway.client import GatewayClient
-from pytest_modelbench.gateway.process import Address
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.plan import Action, Planned
@@ -121,7 +121,7 @@ class Workplace:
         if standing.kind is not Kind.FAULT_GRADE or standing.attempt is None:
             return None
         record = index.record(standing.attempt)
-        return record if has_evidence(record, self._evidence) else None
+        return record if self._evidence.has_harvest(record) else None
 
     def case(self, cell: Cell) -> Case:
         """Return the case of a cell."""

@@ -18,9 +18,6 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.replies import Reply, ReplyOutcome, ToolCall
 from pytest_modelbench.records import Limits
 
-LOOPS_VERSION = "1"
-"""Part of a candidate's identity: raised when a model is treated otherwise."""
-
 TURNS = 50
 """The limit on turns of a tool loop where none is declared: a loop must end."""
 

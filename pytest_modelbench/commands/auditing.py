@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from pytest_modelbench.attempt import has_evidence, stored_work
+from pytest_modelbench.attempt import stored_work
 from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.packs.model import Case
@@ -158,7 +158,7 @@ class _Auditor:
                 yield f"{kind}: {problem}"
                 here = False
         try:
-            if has_evidence(record, self._evidence):
+            if self._evidence.has_harvest(record):
                 stored_work(record, self._evidence)
         except (ValueError, KeyError) as error:
             yield f"the harvest is not what its manifest says: {error}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from pytest_modelbench.attempt import Task, attempt, has_evidence
+from pytest_modelbench.attempt import Task, attempt
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.errors import UsageProblem
@@ -188,7 +188,7 @@ def choose_attempts(
                 assert standing.entry is not None
                 assert standing.attempt is not None
                 record = index.record(standing.attempt)
-                if not has_evidence(record, evidence):
+                if not evidence.has_harvest(record):
                     left["its harvest is not on this machine"] += 1
                     continue
                 before = index.record(standing.entry)

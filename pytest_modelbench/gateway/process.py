@@ -14,11 +14,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.gateway.address import Address
 from pytest_modelbench.gateway.windows import Used
 from pytest_modelbench.gateway.wire import GatewayConfig, end_seconds
 from pytest_modelbench.records import Candidate, Server
@@ -35,14 +35,6 @@ _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from pytest_modelbench.gateway.server import main; main(int(sys.argv[2]))"
 )
-
-
-@dataclass(frozen=True)
-class Address:
-    """What a worker needs to reach the gateway; travels in ``workerinput``."""
-
-    socket_path: str
-    secret: str
 
 
 class GatewayProcess:

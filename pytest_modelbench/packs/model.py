@@ -12,8 +12,9 @@ PACK_MANIFEST = "pack.toml"
 CASE_MANIFEST = "case.toml"
 DAMAGED_MANIFEST = "damaged.toml"
 DAMAGED_SUFFIX = ".damaged"
-PROTOCOLS = ("agent", "benchmark")
+AGENT = "agent"
 BENCHMARK = "benchmark"
+PROTOCOLS = (AGENT, BENCHMARK)
 CHECK_MODES = ("separate", "in-process")
 
 

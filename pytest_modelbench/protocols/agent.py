@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from pytest_modelbench.candidates.agent_version import AGENT_VERSION
 from pytest_modelbench.candidates.builtin import play
 from pytest_modelbench.candidates.clock import End
 from pytest_modelbench.candidates.function import FUNCTION
@@ -24,11 +23,11 @@ from pytest_modelbench.candidates.tools import (
     schema,
 )
 from pytest_modelbench.checks.inprocess import observe_in_process
-from pytest_modelbench.checks.observation import GRADER_VERSION, IN_PROCESS, Observation
+from pytest_modelbench.checks.observation import IN_PROCESS, Observation
 from pytest_modelbench.checks.verify import verify
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
-from pytest_modelbench.packs.model import Case
+from pytest_modelbench.packs.model import AGENT, Case
 from pytest_modelbench.packs.solutions import solution_files
 from pytest_modelbench.protocols.functions import FunctionCandidate
 from pytest_modelbench.protocols.programs import work_by_program
@@ -39,9 +38,6 @@ from pytest_modelbench.worlds.harvest import harvest, read_folder
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.repository import seed_repository
 from pytest_modelbench.worlds.world import open_world
-
-PROTOCOL_VERSION = "1"
-"""Part of a task's identity: raised when a case is made into something else to meet."""
 
 NEVER_PASSES = ("escalated", "other-model")
 """Ends after which a verdict is no pass, whatever the checks say: docs/design/agent.md."""
@@ -55,10 +51,7 @@ TOO_LITTLE_TRUST = "too-little-trust"
 class AgentProtocol:
     """Seed repository and work tree, an agent in a box, checks apart from it."""
 
-    name: str = "agent"
-    version: str = PROTOCOL_VERSION
-    agent_version: str = AGENT_VERSION
-    grader_version: str = GRADER_VERSION
+    name: str = AGENT
 
     def work(
         self,

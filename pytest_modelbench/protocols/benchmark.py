@@ -14,12 +14,12 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.benchmark import Benchmark
-from pytest_modelbench.benchmarks.loops import LOOPS_VERSION, Call, Loop, Met
+from pytest_modelbench.benchmarks.loops import Call, Loop, Met
 from pytest_modelbench.benchmarks.tools import Tool, run_tool
 from pytest_modelbench.candidates.function import FUNCTION
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.candidates.tuning import Tuning
-from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
+from pytest_modelbench.checks.observation import Observation
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import BENCHMARK, Case
@@ -29,9 +29,6 @@ from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.records import REFERENCE, SEED, Candidate, Limits, Role, Trust, Verdict
 from pytest_modelbench.worlds.box import TEMPORARY, BoxSpec
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest
-
-PROTOCOL_VERSION = "1"
-"""Part of a task's identity: raised when a case is made into something else to meet."""
 
 HARVEST = "harvest.json"
 TOO_LITTLE_TRUST = "too-little-trust"
@@ -45,9 +42,6 @@ class BenchmarkProtocol:
     """A benchmark's world, its tools and loop; what is left is plain data, and judged as such."""
 
     name: str = BENCHMARK
-    version: str = PROTOCOL_VERSION
-    agent_version: str = LOOPS_VERSION
-    grader_version: str = GRADER_VERSION
 
     def work(
         self,

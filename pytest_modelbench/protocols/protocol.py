@@ -10,9 +10,9 @@ from pathlib import Path
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.checks.observation import Observation
-from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.packs.model import Case, EnvironmentSpec
+from pytest_modelbench.protocols.versions import versions_of
 from pytest_modelbench.records import Candidate, Role, Usage, Verdict
 from pytest_modelbench.worlds.box import Box
 from pytest_modelbench.worlds.harvest import Harvest
@@ -54,20 +54,10 @@ class Harvested:
 
 
 class Protocol(typing.Protocol):
-    """A kind of task.
-
-    ``version`` is part of a task's identity, ``agent_version`` of a candidate's, and
-    ``grader_version`` of a check's.
-    """
+    """A kind of task; what of it enters identities stands in ``protocols.versions``."""
 
     @property
     def name(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def agent_version(self) -> str: ...
-    @property
-    def grader_version(self) -> str: ...
 
     def work(
         self,
@@ -95,13 +85,10 @@ class Protocol(typing.Protocol):
 
 
 def protocol_named(name: str) -> Protocol:
-    """Return a protocol by the name that a pack gives it."""
+    """Return a protocol by the name that a pack gives it; UsageProblem where there is none."""
     from pytest_modelbench.protocols.agent import AgentProtocol
     from pytest_modelbench.protocols.benchmark import BenchmarkProtocol
 
     known: tuple[Protocol, ...] = (AgentProtocol(), BenchmarkProtocol())
-    for protocol in known:
-        if protocol.name == name:
-            return protocol
-    names = ", ".join(protocol.name for protocol in known)
-    raise UsageProblem(f"there is no protocol {name!r}; there are: {names}")
+    versions_of(name)
+    return next(protocol for protocol in known if protocol.name == name)

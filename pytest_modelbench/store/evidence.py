@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.records import AttemptRecord
 from pytest_modelbench.store.layout import EVIDENCE, prepare
 
 
@@ -72,6 +73,12 @@ class Evidence:
     def has(self, name: str) -> bool:
         """Tell whether the bytes of a name are here."""
         return self._path(_digest(name)).exists()
+
+    def has_harvest(self, record: AttemptRecord) -> bool:
+        """Tell whether all that a regrade of an attempt needs is here, or in its own line."""
+        return record.harvest is not None or (
+            "harvest" in record.evidence and self.has(record.evidence["harvest"])
+        )
 
     def _path(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_modelbench.gateway import sse
+from pytest_modelbench.gateway.address import Address
 from pytest_modelbench.gateway.client import GatewayClient
-from pytest_modelbench.gateway.process import Address, GatewayProcess
+from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.records import Candidate
 
 if TYPE_CHECKING:

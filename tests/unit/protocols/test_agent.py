@@ -226,6 +226,6 @@ def test_a_regrade_needs_the_harvest_and_the_end_alone(services: Services, case:
 
 
 def test_an_unknown_protocol_is_refused() -> None:
-    assert protocol_named("agent").version
+    assert protocol_named("agent").name == "agent"
     with pytest.raises(UsageProblem, match="there are: agent"):
         protocol_named("agents")
