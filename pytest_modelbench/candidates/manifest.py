@@ -16,7 +16,7 @@ from pytest_modelbench.candidates.function import FUNCTION, flaw_of_function
 from pytest_modelbench.candidates.places import line_of, read_toml
 from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.errors import RegistryProblem
-from pytest_modelbench.gateway.wire import Patience
+from pytest_modelbench.gateway.patience import Patience
 from pytest_modelbench.gateway.words import unknown_words, words_of
 from pytest_modelbench.records import BUILT_IN, Candidate, Record, Server
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pytest_modelbench.candidates.flaws import RAW_NAME
 from pytest_modelbench.candidates.manifest import Manifest
 from pytest_modelbench.errors import RegistryProblem
-from pytest_modelbench.gateway.wire import Patience
+from pytest_modelbench.gateway.patience import Patience
 from pytest_modelbench.records import BUILT_IN, Candidate, Server
 
 FILE = "modelbench.toml"

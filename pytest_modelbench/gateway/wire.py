@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
+from pytest_modelbench.gateway.patience import Patience
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.windows import Used
 from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, Usage
@@ -15,24 +16,6 @@ DOORS = "doors"
 """Name of the socket, in the gateway's folder, on which boxes hand their listeners over."""
 
 SERVER_END_SECONDS = 90.0
-
-
-class Patience(Record):
-    """How long a call is tried before it is a fault: ``[gateway]`` of modelbench.toml.
-
-    ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a
-    server that is limiting, loading or failing; ``call_seconds`` one request from its start to the
-    last byte of its reply, unless the candidate's ``params`` have a ``timeout``. In seconds.
-
-    ``usage_pause_threshold`` is the share of a usage window at which no new cell is admitted,
-    whoever used it; ``usage_allowance`` the share of any window that one run may use itself.
-    """
-
-    retries: int = Field(default=4, ge=0)
-    max_wait: float = Field(default=300.0, ge=0)
-    call_seconds: float = Field(default=600.0, gt=0)
-    usage_pause_threshold: float = Field(default=0.8, gt=0, le=1)
-    usage_allowance: float | None = Field(default=None, gt=0, le=1)
 
 
 class GatewayConfig(Patience):

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import RegistryProblem
-from pytest_modelbench.gateway.wire import Patience
+from pytest_modelbench.gateway.patience import Patience
 from pytest_modelbench.records import Candidate, Limits
 
 LOCAL = """\
