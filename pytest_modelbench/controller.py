@@ -29,8 +29,8 @@ from pytest_modelbench.heartbeat import NothingFaulted, header, step_of, write_l
 from pytest_modelbench.intake import Intake
 from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
-from pytest_modelbench.plan import Action
-from pytest_modelbench.roster import TODO, Roster
+from pytest_modelbench.plan import TODO, Action
+from pytest_modelbench.roster import Roster
 from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock

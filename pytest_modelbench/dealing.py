@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -144,6 +145,7 @@ class Dealing:
         roster = self._roster
         roster.selected = {cell for n in collection if (cell := roster.cell(n)) is not None}
         self._replays.report(collection)
+        gc.freeze()  # reports stay until the end: no search for garbage need look at them again
         todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
         session = self._config.pluginmanager.get_plugin("session")
         verbosity = self._config.get_verbosity()

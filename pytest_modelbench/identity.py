@@ -214,6 +214,9 @@ def folder_digest(path: Path, *, leave_out: Iterable[str] = ()) -> str:
 _Signature = tuple[int, int, int, int, int]
 _known_files: dict[Path, tuple[_Signature, str]] = {}
 
+_READ_WHOLE = 2**18
+"""Files up to this size, in bytes, are read at once."""
+
 _SETTLED_SECONDS = 2.0
 """A file that changed less than this ago may change again within one tick of its time stamps."""
 
@@ -231,7 +234,10 @@ def _file_digest(file: ContentFile) -> str:
     if known is not None and known[0] == signature:
         return known[1]
     with file.path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if status.st_size <= _READ_WHOLE:  # file_digest makes a buffer of as much for each file
+            found = hashlib.sha256(stream.read()).hexdigest()
+        else:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
     if time.time() - status.st_ctime > _SETTLED_SECONDS:
         _known_files[file.path] = (signature, found)
     return found

@@ -26,6 +26,10 @@ class Action(StrEnum):
     OLD = "old"
 
 
+TODO = (Action.RUN, Action.REGRADE)
+"""What a worker has to do something for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """One cell of the plan. ``stored`` is the id of the attempt to replay or to grade again."""
@@ -185,7 +189,6 @@ def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
     """Decide for one cell, by what is stored of it at today's identity."""
     if inputs.fresh_series:
         return Planned(cell, Action.RUN, "afresh, as asked", identity, series=inputs.fresh_series)
-    series = inputs.index.series(cell)
     standing = inputs.index.standing(cell, identity)
     entry, attempt = standing.entry, standing.attempt
 
@@ -196,7 +199,7 @@ def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
             why,
             identity,
             stored=of.id if of is not None else "",
-            series=series,
+            series=inputs.index.series(cell) if action in TODO else "",
             faulted=standing.is_fault,
         )
 
@@ -323,7 +326,7 @@ def _dealing(grid: list[Planned], index: Index) -> list[Cell]:
     By their stored durations: a worker holds two items, so the longest is bound to the shortest,
     and so on. Without any, the order of the grid stands: candidates interleaved, case by case.
     """
-    todo = [p for p in grid if p.action in (Action.RUN, Action.REGRADE)]
+    todo = [p for p in grid if p.action in TODO]
     if not todo:
         return []
     by_case: dict[tuple[str, str, str], list[float]] = defaultdict(list)

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_modelbench.bench import Bench, node_id, node_path
-from pytest_modelbench.plan import Action, Planned
+from pytest_modelbench.plan import TODO, Planned
 from pytest_modelbench.records import Cell
 from pytest_modelbench.usertests import cell_in, key_of
-
-TODO = (Action.RUN, Action.REGRADE)
-"""What a worker has to do something for."""
 
 
 class Roster:

@@ -276,7 +276,7 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
         check_task_folder(seed, problems)
     if hidden.exists() or hidden.is_symlink():
         check_task_folder(hidden, problems)
-        if hidden.is_dir() and not any(hidden.rglob("test_*.py")):
+        if hidden.is_dir() and not _has_checks(hidden):
             problems.add(
                 "holds no hidden check",
                 hidden,
@@ -308,6 +308,14 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
         protocol=pack.protocol,
         check=check,
         environment=pack.environment,
+    )
+
+
+def _has_checks(hidden: Path) -> bool:
+    return any(
+        name.startswith("test_") and name.endswith(".py")
+        for _, _, files in os.walk(hidden)
+        for name in files
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from pathlib import Path
 
 from pytest_modelbench.packs.manifest import Problems
@@ -66,41 +65,42 @@ def check_top(
     """
     if not folder.is_dir():
         return
-    for entry in sorted(folder.iterdir()):
+    for entry in _entries(folder):
+        path = folder / entry.name
         if entry.name == "conftest.py":
             problems.add(
                 "pytest would run this file whenever its folder is an argument",
-                entry,
+                path,
                 remedy="move fixtures of your own tests to a conftest.py above the packs",
             )
         elif entry.name in _PYTEST_INI:
             problems.add(
                 "pytest would take this file as its configuration whenever its folder is an "
                 "argument",
-                entry,
+                path,
                 remedy="remove it, or move it into the seed that it belongs to",
             )
         elif (
             entry.name.startswith("test")
-            and (entry / "conftest.py").exists()
-            and not (entry / CASE_MANIFEST).exists()  # told when that case is read
+            and (path / "conftest.py").exists()
+            and not (path / CASE_MANIFEST).exists()  # told when that case is read
         ):
             problems.add(
                 "pytest would run this file: it stands in a folder whose name begins with 'test'",
-                entry / "conftest.py",
+                path / "conftest.py",
                 remedy="rename the folder, or move the file below a seed",
             )
-        elif folders is not None and entry.is_dir() and entry.name not in folders:
+        elif folders is not None and entry.name not in folders and entry.is_dir():
             if entry.name[0] not in "._":
                 problems.add(
                     f"the folder {entry.name!r} has no meaning in a case",
-                    entry,
+                    path,
                     remedy=f"known here: {', '.join(folders)}",
                 )
         elif folders is None and entry.name == "cases.jsonl" and not may_list_cases:
             problems.add(
                 "a file of one case a line is read where pack.toml names a benchmark for it",
-                entry,
+                path,
                 remedy="write [benchmark] to pack.toml, or a folder with a case.toml for each case",
             )
 
@@ -119,24 +119,32 @@ def _check_tree(folder: Path, problems: Problems, *, links: bool) -> None:
     if folder.is_symlink() or not folder.is_dir():
         problems.add("is not a folder of its own", folder, remedy="replace it by a folder")
         return
-    top = folder.resolve()
-    for here, folders, files in os.walk(folder):
-        for name in sorted((*folders, *files)):
-            path = Path(here, name)
-            mode = path.lstat().st_mode
-            if not _is_text(name):
-                problems.add("has a name that is not UTF-8", path, remedy="rename it")
-            elif stat.S_ISLNK(mode):
-                _check_link(path, top, problems, links=links)
-            elif name.lower() == ".git":
-                problems.add(
-                    "is a repository inside of a pack, and its history may hold the answer",
-                    path,
-                    remedy="remove it: a world makes a repository of its own",
-                )
-            elif not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-                problems.add("is neither a file nor a folder", path, remedy="remove it")
-        folders[:] = sorted(name for name in folders if name.lower() != ".git")
+    _check_below(folder, folder, problems, links=links)
+
+
+def _check_below(here: Path, top: Path, problems: Problems, *, links: bool) -> None:
+    for entry in _entries(here):
+        path = here / entry.name
+        if not _is_text(entry.name):
+            problems.add("has a name that is not UTF-8", path, remedy="rename it")
+        elif entry.is_symlink():
+            _check_link(path, top.resolve(), problems, links=links)
+        elif entry.name.lower() == ".git":
+            problems.add(
+                "is a repository inside of a pack, and its history may hold the answer",
+                path,
+                remedy="remove it: a world makes a repository of its own",
+            )
+        elif entry.is_dir():
+            _check_below(path, top, problems, links=links)
+        elif not entry.is_file():
+            problems.add("is neither a file nor a folder", path, remedy="remove it")
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what a folder holds, sorted by name; the kind of each costs no further call."""
+    with os.scandir(folder) as listing:
+        return sorted(listing, key=lambda entry: entry.name)
 
 
 def _check_link(path: Path, top: Path, problems: Problems, *, links: bool) -> None:

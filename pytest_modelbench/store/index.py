@@ -211,6 +211,7 @@ class Index:
         self._checks: dict[tuple[str, str, str], CheckRecord] = {}
         self._tries: dict[tuple[str, str], dict[str, list[Entry]]] = {}
         self._declared: dict[Cell, list[tuple[str, str]]] = {}
+        self._standings: dict[Cell, tuple[HasDigests, Standing]] = {}
 
     def __len__(self) -> int:
         """Return the number of tries."""
@@ -222,6 +223,7 @@ class Index:
             self.duplicates += 1
             return False
         self._ids[entry.id] = entry
+        self._standings.clear()
         cases = self._tries.get((entry.pack, entry.candidate))
         if cases is None:
             cases = self._tries[entry.pack, entry.candidate] = {}
@@ -235,6 +237,7 @@ class Index:
     def add_header(self, header: RunHeader) -> None:
         """Take up a run's header and the series that it declares."""
         self.headers.append(header)
+        self._standings.clear()
         for case, repeats in header.fresh.items():
             for repeat in repeats:
                 cell = Cell(header.pack, case, header.candidate, repeat)
@@ -302,7 +305,11 @@ class Index:
 
     def standing(self, cell: Cell, identity: HasDigests) -> Standing:
         """Return how the cell stands at an identity, by the rules at the top of this module."""
-        return standing_among(self.current(cell), cell, identity)
+        known = self._standings.get(cell)
+        if known is None or known[0] is not identity:
+            known = identity, standing_among(self.current(cell), cell, identity)
+            self._standings[cell] = known
+        return known[1]
 
     def is_faulted(self, cell: Cell) -> bool:
         """Tell whether the newest attempt of the cell is a fault that no verdict beats.
