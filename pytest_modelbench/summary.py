@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
@@ -207,6 +209,7 @@ def _counted(
         resized=reading is not None and reading.resized,
         midp=settings.midp,
         compare=not bench.partial,
+        **_of_benchmark(pack, [case for case in cases if case not in excluded]),
     )
 
     def identify(case: str, candidate: str) -> Identity | None:
@@ -229,6 +232,39 @@ def _counted(
         if standing.attempt is not None and standing.attempt.detail is not None
     )
     return card, Shown(reading, settings.draw, alike, reported), showing
+
+
+class _Own(TypedDict, total=False):
+    """What a benchmark itself says of its scores, as `Options` takes it."""
+
+    scores: Callable[[Mapping[str, float]], Mapping[str, float]]
+    guesses: Mapping[str, float]
+
+
+def _of_benchmark(pack: Pack, counted: Sequence[str]) -> _Own:
+    """Return what the benchmark of a pack adds to its report; nothing where it raises."""
+    source = next((case.source for case in pack.cases), None)
+    if source is None:
+        return {}
+    from pytest_modelbench.benchmarks.benchmark import Benchmark
+
+    benchmark = source.benchmark
+    if not isinstance(benchmark, Benchmark):
+        return {}
+    wanted = set(counted)
+    given = [case.given for case in pack.cases if case.id in wanted and case.given is not None]
+
+    def safely(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
+        try:
+            return ask()
+        except Exception as error:  # a report is not lost for what others' code raises
+            warnings.warn(f"{pack.name}: no scores of its own: {error!r}", stacklevel=1)
+            return {}
+
+    return {
+        "scores": lambda shares: safely(lambda: benchmark.scores(given, shares)),
+        "guesses": safely(lambda: benchmark.guesses(given)),
+    }
 
 
 def _standings(

@@ -109,6 +109,20 @@ class Benchmark(ABC, Generic[W]):
     def verify(self, private: Private, observation: JsonValue) -> Verdict:
         """Return the verdict, by `verdict`. Pure: the same data gives the same verdict."""
 
+    def scores(
+        self, cases: Sequence[BenchmarkCase], shares: Mapping[str, float]
+    ) -> Mapping[str, float]:
+        """Return scores of this benchmark's own, by name, each in [0, 1]; by default none.
+
+        ``shares`` is the share of passes of each case that counts, by id. A report shows them
+        beside the pass rate, of a candidate that has a verdict on every case; nothing is gated.
+        """
+        return {}
+
+    def guesses(self, cases: Sequence[BenchmarkCase]) -> Mapping[str, float]:
+        """Return what guessing would get, by the way to guess, each in [0, 1]; by default none."""
+        return {}
+
     def reference(self, case: BenchmarkCase, variant: str = "") -> Answer | None:
         """Return the answer that passes, or a damaged one of `BenchmarkCase.damaged`.
 

@@ -42,6 +42,7 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
             "baseline": card.baseline,
             "compared": [_pair(pair) for pair in card.pairs],
         },
+        "guesses": dict(card.guesses),
         "solved_by_all": list(card.solved_by_all),
         "solved_by_none": list(card.solved_by_none),
         "old": [
@@ -75,6 +76,7 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
             for case, one in row.figures.items()
         },
         "rate": row.rate,
+        "scores": dict(row.scores),
         "interval": _interval(row.interval),
         "effective_cases": row.effective_cases,
         "bounds": _bounds(row.bounds),

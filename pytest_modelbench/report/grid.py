@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_modelbench.records import Cell
@@ -34,6 +34,10 @@ class Options:
     """Decide pairs of one repeat by the mid-p of McNemar's test."""
     compare: bool = True
     """False for a partial run: it compares nothing."""
+    scores: Callable[[Mapping[str, float]], Mapping[str, float]] | None = None
+    """Scores of a benchmark's own, made of the share of passes by case."""
+    guesses: Mapping[str, float] = field(default_factory=dict)
+    """What guessing would get, by the way to guess."""
 
 
 DEFAULTS = Options()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.escape import escape_markdown
-from pytest_modelbench.report.numbers import UNKNOWN, dollars, duration, plural
+from pytest_modelbench.report.numbers import UNKNOWN, dollars, duration, plural, scores_in_words
 from pytest_modelbench.report.pairs import Pair
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
@@ -127,7 +127,11 @@ def _remarks(card: Scorecard) -> Iterable[str]:
     methods = sorted({row.interval.method for row in card.rows if row.interval})
     if methods:
         yield f"Interval: {', '.join(methods)}. The case is the unit, not the attempt."
+    if card.guesses:
+        yield f"Guessing gets: {_text(scores_in_words(card.guesses))}."
     for row in card.rows:
+        if row.scores and row.candidate not in BUILT_IN:
+            yield f"{_text(row.candidate)}: {_text(scores_in_words(row.scores))}."
         cost = row.list_cost
         if cost.total is not None and not cost.complete:
             cover = f"{dollars(cost.total)} for {cost.known} of {cost.of} cells"

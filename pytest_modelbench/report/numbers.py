@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 UNKNOWN = "?"
 
 
@@ -48,6 +50,11 @@ def duration(seconds: float | None) -> str:
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun, ``s`` added for all but 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def scores_in_words(scores: Mapping[str, float]) -> str:
+    """Return shares by name as percent: ``live 61.2 %, irrelevance 80.0 %``."""
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in scores.items())
 
 
 def _thousands(count: float) -> str:

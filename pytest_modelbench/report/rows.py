@@ -109,6 +109,8 @@ class Row:
     rank: RankInterval | None
     figures: Mapping[str, CaseFigures] = field(default_factory=dict)
     """By case that counts, as ``by_case``."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Of the benchmark's own, where every cell has a verdict."""
 
     @property
     def missing(self) -> int:
@@ -193,7 +195,14 @@ def make_row(
         },
         rank=None,
         figures={case: _figures(found) for case, found in counted.items()},
+        scores=_own_scores(judged, options) if len(judged) == len(counted) else {},
     )
+
+
+def _own_scores(judged: Mapping[str, CaseTally], options: Options) -> Mapping[str, float]:
+    if options.scores is None:
+        return {}
+    return options.scores({case: found.passes / found.verdicts for case, found in judged.items()})
 
 
 def _rewards(

@@ -59,6 +59,8 @@ class Scorecard:
     last_started: str
     versions: Mapping[str, str] = field(default_factory=dict)
     """A digest of the task and the check of each case that counts, where they are known."""
+    guesses: Mapping[str, float] = field(default_factory=dict)
+    """What guessing would get, by the way to guess."""
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -177,6 +179,7 @@ def from_tallies(
         old=tuple(old),
         first_started=min((t.first_started for t in tallies if t.first_started), default=""),
         last_started=max((t.last_started for t in tallies), default=""),
+        guesses=options.guesses,
         versions={
             case: version_digest(version.task, version.check)
             for case in cases

@@ -14,7 +14,14 @@ from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, bar, scale
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
-from pytest_modelbench.report.numbers import dollars, duration, money, plural, tokens
+from pytest_modelbench.report.numbers import (
+    dollars,
+    duration,
+    money,
+    plural,
+    scores_in_words,
+    tokens,
+)
 from pytest_modelbench.report.pairs import MIDP, Pair
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
@@ -142,6 +149,9 @@ class _Page:
             unit = "the case is the unit, not the attempt"
             told = f"[95%]: {', '.join(methods)}" + (f"; {unit}" if card.grid.repeats > 1 else "")
             lines += self._folded(f"  {told}.", "  ")
+        if card.guesses:
+            told = scores_in_words(card.guesses)
+            lines += self._folded(f"  guessing gets: {self._text(told)}", "    ")
         for row in card.rows:
             lines += self._remarks(row)
         return lines
@@ -158,6 +168,8 @@ class _Page:
                 f"{_have(row.missing)} no verdict, as fails or as passes they make it "
                 f"{low} to {high} %"
             )
+        if row.scores and row.candidate not in BUILT_IN:
+            remarks.append(self._text(scores_in_words(row.scores)))
         if row.scripted:
             remarks.append("scripted: answers were played from a file, no model was asked")
         cost = row.list_cost

@@ -66,10 +66,17 @@ def test_it_certifies_runs_replays_and_judges_again(stock: Project) -> None:
     assert len(stock.tries("good")) == 2
 
     # Another rule: what was kept is judged again, and no model is asked.
-    stock.write(CODE, FILES[CODE].replace('rules_version = "1"', 'rules_version = "2"'))
+    scores = (
+        "    def scores(self, cases, shares):\n        return {'moved': sum(shares.values()) / 4}\n"
+    )
+    scores += "\n    def guesses(self, cases):\n        return {'at random': 0.125}\n"
+    changed = FILES[CODE].replace('rules_version = "1"', 'rules_version = "2"')
+    stock.write(CODE, f"{changed}\n{scores}")
     judged = stock.run("--models", "good")
     assert judged.exit == 0, judged.out
     assert [one.kind for one in stock.tries("good")] == ["attempt"] * 2 + ["regrade"] * 2
+    assert "good: moved 25.0 %" in judged.out
+    assert "guessing gets: at random 12.5 %" in judged.out
 
 
 @pytest.mark.slow

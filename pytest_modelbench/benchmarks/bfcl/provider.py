@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.benchmark import Answer, Benchmark, Met, Private, Tool, verdict
 from pytest_modelbench.benchmarks.bfcl.gold import gold_calls
+from pytest_modelbench.benchmarks.bfcl.leaderboard import weighted
 from pytest_modelbench.benchmarks.bfcl.records import CATEGORIES, LIVE, Record, read_category
 from pytest_modelbench.benchmarks.bfcl.rules import RULES_VERSION, Language, judge
 from pytest_modelbench.benchmarks.loops import Loop, one_answer
@@ -126,6 +127,16 @@ class Bfcl(Benchmark[Offer]):
             Check(name="calls", passed=ruling.valid, reason=ruling.error),
         ]
         return verdict(checks, reason="wrong" if replied else "no-answer")
+
+    def scores(
+        self, cases: Sequence[BenchmarkCase], shares: Mapping[str, float]
+    ) -> Mapping[str, float]:
+        """Return the score weighted as the leaderboard weighs, and its parts."""
+        found: dict[str, list[float]] = {}
+        for case in cases:
+            if case.id in shares:
+                found.setdefault(str(case.public["category"]), []).append(shares[case.id])
+        return weighted(found)
 
     def reference(self, case: BenchmarkCase, variant: str = "") -> Answer | None:
         """Return the gold's calls; a text where none is right, any call where any is."""

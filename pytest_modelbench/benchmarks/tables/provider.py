@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,6 +134,22 @@ class Table(Benchmark[Desk]):
             )
         reason = "wrong" if given else "no-answer"
         return verdict(checks, reward=sum(shares) / len(shares), reason=reason)
+
+    def guesses(self, cases: Sequence[BenchmarkCase]) -> Mapping[str, float]:
+        """Return how often the commonest outcome of a field is right, and those of all together."""
+        if not cases:
+            return {}
+        right = [True] * len(cases)
+        found: dict[str, float] = {}
+        for name, rule in self.rules.items():
+            golds = [str(case.private.data[name]) for case in cases]
+            ((common, _),) = Counter(golds).most_common(1)
+            hits = [rule.share(gold, common) >= 1 for gold in golds]
+            right = [both and hit for both, hit in zip(right, hits, strict=True)]
+            found[f"the commonest {name}"] = sum(hits) / len(cases)
+        if len(self.rules) > 1:
+            found["all of them"] = sum(right) / len(cases)
+        return found
 
     def reference(self, case: BenchmarkCase, variant: str = "") -> Answer | None:
         """Return the gold, or the gold with one field made wrong."""
