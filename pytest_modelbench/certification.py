@@ -19,9 +19,8 @@ class Certification:
         self._board = board
         self._damaged = plan.damaged
         self._pending: dict[tuple[str, str], dict[Cell, Result | None]] = {}
-        for planned in plan.certifying:
-            key = (planned.cell.pack, planned.cell.case)
-            self._pending.setdefault(key, {})[planned.cell] = None
+        for cell in (*(planned.cell for planned in plan.certifying), *plan.awaited):
+            self._pending.setdefault((cell.pack, cell.case), {})[cell] = None
         for (pack, case), certificate in plan.certificates.items():
             if certificate.ok is False:
                 board.uncertified[f"{pack}/{case}"] = certificate.why

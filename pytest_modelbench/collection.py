@@ -100,6 +100,7 @@ class Selection:
 
     def __init__(self, plan: Plan) -> None:
         self._certifying = {p.cell for p in plan.certifying}
+        self._needed = self._certifying.union(plan.awaited)
         self._waiting = {
             (p.cell.pack, p.cell.case) for p in (*plan.grid, *plan.aside) if not p.cell.certifies
         }
@@ -110,19 +111,21 @@ class Selection:
         """Let others select, then put the certificates of what they left before everything."""
         certificates = [item for item in items if self._is_certificate(item)]
         result = yield
-        kept = [item for item in items if not self._is_certificate(item)]
-        needed = {
+        kept = [item for item in items if not self._is_only_certificate(item)]
+        waiting = {
             (cell.pack, cell.case)
             for item in kept
             if (cell := cell_of(item)) is not None and not cell.certifies
         } & self._waiting
-        if needed and not certificates and self._certifying:
+        if waiting and not certificates and self._needed:
             certificates = self._collected_again(kept)
-        items[:] = [
-            item
+        first = {
+            cell: item
             for item in certificates
-            if (cell := cell_of(item)) is not None and (cell.pack, cell.case) in needed
-        ] + kept
+            if (cell := cell_of(item)) is not None and (cell.pack, cell.case) in waiting
+        }
+        rest = (item for item in kept if not is_pack_item(item) or cell_of(item) not in first)
+        items[:] = [*first.values(), *rest]
         return result
 
     def _collected_again(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
@@ -140,4 +143,7 @@ class Selection:
         ]
 
     def _is_certificate(self, item: pytest.Item) -> bool:
+        return is_pack_item(item) and cell_of(item) in self._needed
+
+    def _is_only_certificate(self, item: pytest.Item) -> bool:
         return is_pack_item(item) and cell_of(item) in self._certifying

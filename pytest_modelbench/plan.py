@@ -64,6 +64,7 @@ class Plan:
     ``aside``: cells that only users' own tests look at, of packs that the command line does not
     name, and with ``--lf`` those that have a verdict. ``grid`` and ``aside`` stand in the order of
     the grid, so that items of two runs do; ``dealing`` are their cells in the order of dealing.
+    ``awaited`` are cells of the grid that a certificate lacks, too.
     """
 
     certifying: tuple[Planned, ...]
@@ -72,6 +73,7 @@ class Plan:
     certificates: Mapping[tuple[str, str], Certificate] = field(default_factory=dict)
     damaged: Mapping[Cell, tuple[str, ...]] = field(default_factory=dict)
     dealing: tuple[Cell, ...] = ()
+    awaited: tuple[Cell, ...] = ()
 
     def __iter__(self) -> Iterator[Planned]:
         yield from self.certifying
@@ -81,18 +83,19 @@ class Plan:
         """Return the form that travels to workers: what is replayed carries no identity."""
         damaged = [[*cell, loses] for cell, loses in self.damaged.items()]
         parts = (self.certifying, self.grid, self.aside)
-        rows = [*([_row(p) for p in part] for part in parts), damaged]
+        rows = [*([_row(p) for p in part] for part in parts), damaged, self.awaited]
         return json.dumps(rows, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Read ``to_json``'s form back; certificates and dealing stay with the controller."""
-        certifying, grid, aside, damaged = json.loads(text)
+        certifying, grid, aside, damaged, awaited = json.loads(text)
         return cls(
             tuple(map(_planned, certifying)),
             tuple(map(_planned, grid)),
             tuple(map(_planned, aside)),
             damaged={Cell(*cell): tuple(loses) for *cell, loses in damaged},
+            awaited=tuple(Cell(*cell) for cell in awaited),
         )
 
 
@@ -144,6 +147,7 @@ def make_plan(inputs: Inputs) -> Plan:
     aside: list[Planned] = []
     certificates: dict[tuple[str, str], Certificate] = {}
     certifying: list[Planned] = []
+    awaited: list[Cell] = []
     damaged: dict[Cell, tuple[str, ...]] = {}
     for pack in inputs.packs:
         for case in inputs.cases[pack.name]:
@@ -175,6 +179,7 @@ def make_plan(inputs: Inputs) -> Plan:
             certificate, missing = _certify(case, inputs)
             certificates[pack.name, case.id] = certificate
             certifying += [p for p in missing if p.cell not in in_grid]
+            awaited += [p.cell for p in missing if p.cell in in_grid]
     return Plan(
         tuple(certifying),
         tuple(grid),
@@ -182,6 +187,7 @@ def make_plan(inputs: Inputs) -> Plan:
         certificates,
         damaged,
         tuple(_dealing([*grid, *aside], inputs.index)),
+        tuple(awaited),
     )
 
 
@@ -216,7 +222,7 @@ def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
     why = f"grading ended in a fault ({entry.reason})" if graded else "the check changed"
     if attempt is not None and inputs.has_evidence(inputs.index.record(attempt)):
         return planned(Action.REGRADE, why, of=attempt)
-    if graded or inputs.rerun_stale:
+    if graded or inputs.rerun_stale or cell.certifies:  # a built-in candidate costs nothing
         return planned(Action.RUN, f"{why} and the evidence is gone")
     return planned(
         Action.OLD, f"{why} and the evidence is gone: --modelbench-rerun-stale runs it", of=entry

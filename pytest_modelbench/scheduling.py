@@ -192,9 +192,9 @@ def deal_order(
     Cells of candidates whose server is another's first stand behind those, in the plan's order.
     ``own`` are users' own tests of cells: behind the cells themselves, whose attempts they share.
     """
-    order = dict.fromkeys((*(planned.cell for planned in plan.certifying), *plan.dealing))
-    ranks = {cell: rank for rank, cell in enumerate(order)}
-    certifying = len(plan.certifying)
+    first = (*(planned.cell for planned in plan.certifying), *plan.awaited)
+    ranks = {cell: rank for rank, cell in enumerate(dict.fromkeys((*first, *plan.dealing)))}
+    certifying = len(first)
     place = place_in_turns(turns)
 
     def rank(index: int) -> tuple[bool, int, bool, int]:

@@ -95,3 +95,36 @@ def test_certificate_is_made_again_when_the_reference_changes(project: Any) -> N
     assert ran.exit == 1
     assert "the reference fails: test_one_line" in ran.out
     assert len(project.tries("right")) == 1
+
+
+@pytest.mark.parametrize("chosen", [(), ("-k", "right")], ids=["whole", "chosen"])
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_reference_of_the_grid_is_part_of_the_certificate(
+    project: Any, workers: str, chosen: tuple[str, ...]
+) -> None:
+    """The first reference attempt passes and the second does not: the case is unsound."""
+    seen = project.path / "seen"
+    project.pack("a").scripted("right")
+    project.write(
+        "cases/tiny/a/hidden/test_answer.py",
+        "from pathlib import Path\n\n\n"
+        "def test_one_line(solution):\n"
+        "    assert solution.files['answer.txt'] == b'a\\n'\n"
+        f"    with Path({str(seen)!r}).open('a+') as file:\n"
+        "        file.write('.')\n"
+        "        file.seek(0)\n"
+        "        assert file.read() != '..'\n",
+    )
+    ran = project.run("--models", "right,reference", "-n", workers, *chosen)
+    assert ran.exit == 1, ran.out
+    (skipped,) = ran.junit["test_case[a:right:1]"]
+    assert skipped.outcome == "skipped", ran.out
+    assert "the reference fails: test_one_line" in skipped.message
+    assert project.tries("right") == []
+    assert "test_case[a:reference:1]" in ran.junit
+
+
+def test_a_reference_that_was_not_chosen_is_not_run_for_nothing(project: Any) -> None:
+    project.certified("a").scripted("right")
+    ran = project.run("--models", "right,reference", "-n", "0", "-k", "right")
+    assert list(ran.junit) == ["test_case[a:right:1]"], ran.out
