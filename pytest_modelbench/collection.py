@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from _pytest._code.code import TerminalRepr
+
     from pytest_modelbench.plan import Plan
     from pytest_modelbench.records import Cell
 
@@ -55,7 +58,25 @@ class PackModule(pytest.Module):
         if self.config.pluginmanager.hasplugin("timeout"):
             # An attempt has limits of its own; an outer timer would turn a slow one into a fault.
             self.add_marker(pytest.mark.timeout(0))
-        return super().collect()
+        for node in super().collect():
+            if isinstance(node, pytest.Function):
+                # An attribute, since pytest lets nobody say of what class a function's items are.
+                node.repr_failure = partial(_shown, node)  # type: ignore[method-assign]
+            yield node
+
+
+def _shown(
+    item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException]
+) -> str | TerminalRepr:
+    """Return what is shown of an exception: of a verdict its words, since no code is at fault.
+
+    To find and format a traceback takes longer than all else that is done for a small cell.
+    """
+    from pytest_modelbench.fixtures import Unsolved
+
+    if isinstance(excinfo.value, Unsolved):
+        return str(excinfo.value)
+    return pytest.Function.repr_failure(item, excinfo)
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:

@@ -43,6 +43,27 @@ def test_run_and_rerun_are_right(project: Any, args: tuple[str, ...]) -> None:
     assert not project.leftovers()
 
 
+def test_no_traceback_is_made_for_a_verdict(project: Any) -> None:
+    """It would be thrown away, and takes longer than all else that is done for a small cell."""
+    project.certified("a", "b").scripted("half", wrong=["b"])
+    project.write("test_x.py", "def test_x():\n    assert 1 == 2\n")
+    project.write(
+        "conftest.py",
+        "from _pytest._code.code import ExceptionInfo\n"
+        "plain = ExceptionInfo.getrepr\n"
+        "def getrepr(self, *args, **named):\n"
+        "    with open('formatted', 'a') as file:\n"
+        "        print(type(self.value).__name__, file=file)\n"
+        "    return plain(self, *args, **named)\n"
+        "ExceptionInfo.getrepr = getrepr\n",
+    )
+    ran = project.run("--models", "half", "--modelbench-fail-unsolved", "test_x.py", "cases")
+    assert ran.exit == 1, ran.out
+    assert "unsolved (wrong): test_answer" in ran.out
+    assert "assert 1 == 2" in ran.out, "other tests have theirs"
+    assert (project.path / "formatted").read_text().split() == ["AssertionError"]
+
+
 def test_without_the_plugin_its_options_are_unknown(project: Any) -> None:
     project.pack("a")
     project.write("test_x.py", "def test_x():\n    pass\n")
