@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.automationbench.reading import (
-    Arguments,
     fresh_id,
     holding,
     listed,
     now,
     the_record,
 )
-from pytest_modelbench.benchmarks.jsonworlds.acting import TEXT, acting, described
+from pytest_modelbench.benchmarks.jsonworlds.acting import TEXT, Arguments, acting, described
 from pytest_modelbench.benchmarks.jsonworlds.assertions import named, texts
 from pytest_modelbench.benchmarks.jsonworlds.state import Record, State, collection, records_in
 from pytest_modelbench.benchmarks.tools import Tool, ToolRefused

@@ -10,8 +10,6 @@ from pydantic import JsonValue
 from pytest_modelbench.benchmarks.jsonworlds.state import Record, State
 from pytest_modelbench.benchmarks.tools import ToolRefused
 
-Arguments = Mapping[str, JsonValue]
-
 SHOWN = 50
 """Records that one call shows."""
 

@@ -7,7 +7,6 @@ import json
 from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.automationbench.reading import (
-    Arguments,
     fresh_id,
     holding,
     listed,
@@ -17,6 +16,7 @@ from pytest_modelbench.benchmarks.jsonworlds.acting import (
     RECORD,
     TEXT,
     TEXTS,
+    Arguments,
     acting,
     described,
 )

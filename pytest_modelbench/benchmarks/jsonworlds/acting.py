@@ -19,7 +19,8 @@ TEXTS: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
 RECORD: dict[str, JsonValue] = {"type": "object"}
 
 Schemas = Mapping[str, Mapping[str, JsonValue]]
-Run = Callable[[Mapping[str, JsonValue]], str]
+Arguments = Mapping[str, JsonValue]
+Run = Callable[[Arguments], str]
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

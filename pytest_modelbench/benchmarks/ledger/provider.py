@@ -10,7 +10,14 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.benchmark import Tool
-from pytest_modelbench.benchmarks.jsonworlds.acting import FLAG, TEXT, acting, described, one_of
+from pytest_modelbench.benchmarks.jsonworlds.acting import (
+    FLAG,
+    TEXT,
+    Arguments,
+    acting,
+    described,
+    one_of,
+)
 from pytest_modelbench.benchmarks.jsonworlds.provider import JsonWorlds
 from pytest_modelbench.benchmarks.jsonworlds.state import State
 from pytest_modelbench.benchmarks.jsonworlds.tasks import Task
@@ -35,8 +42,6 @@ LINES: dict[str, JsonValue] = {
         "additionalProperties": False,
     },
 }
-
-Arguments = Mapping[str, JsonValue]
 
 
 class Ledger(JsonWorlds):

@@ -1,0 +1,1 @@
+"""A wiki that is edited by tools, with revisions and conflicts. Import from the modules."""
