@@ -82,7 +82,7 @@ def attempt(
     """
     started, clock = utc_now(), time.monotonic()
     attempt_id = secrets.token_hex(8)
-    course = _Course()
+    course = _Course(Journal(attempt=attempt_id, repeat=task.cell.repeat))
 
     def record(ended: Mapping[str, object]) -> AttemptRecord:
         return _record(task, attempt_id, started, time.monotonic() - clock, course, services, ended)
@@ -171,7 +171,11 @@ def _run(
         harvested = stored_work(task.regrades, evidence)
     course.end, course.detail = harvested.end, harvested.detail
     course.stage = Stage.GRADE
-    observation = protocol.observe(task.case, harvested, services)
+    try:
+        observation = protocol.observe(task.case, harvested, services, course.journal)
+    finally:
+        if course.journal.judged:
+            course.evidence["judge"] = evidence.put(course.journal.judged)
     course.evidence["observation"] = evidence.put(observation.model_dump_json().encode())
     verdict = protocol.verify(task.case, harvested, observation)
     outcome = Outcome.PASSED if verdict.passed else Outcome.UNSOLVED

@@ -14,7 +14,7 @@ from pytest_modelbench.draws import drawn_cases, read_draw
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.packs.sampling import Draw
-from pytest_modelbench.plan import Inputs, Plan, make_plan
+from pytest_modelbench.plan import Action, Inputs, Plan, make_plan
 from pytest_modelbench.plugin import CASES_INI, MODELS_INI, root_of
 from pytest_modelbench.records import Candidate, Cell
 from pytest_modelbench.selection import Selected, read_arguments
@@ -24,7 +24,7 @@ from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import is_all, read
 from pytest_modelbench.store.unfinished import Unfinished
-from pytest_modelbench.today import built_in, identifier
+from pytest_modelbench.today import built_in, identifier, judges_of
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,26 @@ class Bench:
     args: tuple[str, ...]
     partial: bool
     draw: Draw
+
+    @property
+    def judges(self) -> tuple[Candidate, ...]:
+        """Return the candidates that judge cells of this run that are to be run or graded."""
+        packs = (*self.packs, *self.lent)
+        cases = [case for pack in packs for case in pack.cases if case.check.judge]
+        if not cases:
+            return ()
+        todo = {
+            (planned.cell.pack, planned.cell.case)
+            for planned in (*self.plan, *self.plan.aside)
+            if planned.action in (Action.RUN, Action.REGRADE)
+        }
+        return judges_of((case for case in cases if (case.pack, case.id) in todo), self.registry)
+
+    @property
+    def called(self) -> tuple[Candidate, ...]:
+        """Return whom the gateway has to know: the candidates, and the judges beside them."""
+        names = {candidate.name for candidate in self.candidates}
+        return (*self.candidates, *(one for one in self.judges if one.name not in names))
 
 
 def claim_bench(
@@ -160,7 +180,7 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         draw=draw.in_words(),
         drawn=drawn,
     )
-    plan = make_plan(plan_inputs(settings, every, candidates, index))
+    plan = make_plan(plan_inputs(settings, every, candidates, index, registry))
     narrowed = config.getoption("keyword") or config.getoption("markexpr") or last_failed
     return Bench(
         settings=settings,
@@ -232,7 +252,11 @@ def _faulted_candidates(
 
 
 def plan_inputs(
-    settings: Settings, packs: Sequence[Pack], candidates: Sequence[Candidate], index: Index
+    settings: Settings,
+    packs: Sequence[Pack],
+    candidates: Sequence[Candidate],
+    index: Index,
+    registry: Registry,
 ) -> Inputs:
     """Return what a plan is made from: cases selected, today's identities, evidence at hand."""
     evidence = Evidence(Path(settings.results))
@@ -243,7 +267,7 @@ def plan_inputs(
         candidates=candidates,
         repeats=settings.repeats,
         index=index,
-        identify=identifier(),
+        identify=identifier(registry),
         built_in=built_in,
         has_evidence=evidence.has_harvest,
         fresh_series=settings.run if settings.fresh else "",

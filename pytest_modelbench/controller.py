@@ -215,14 +215,15 @@ class Controller:
     def _start_gateway(self) -> None:
         plan = self.bench.plan
         called = {p.cell.candidate for p in (*plan.grid, *plan.aside) if p.action is Action.RUN}
-        if not any(c.calls_model and c.name in called for c in self.bench.candidates):
+        asked = any(c.calls_model and c.name in called for c in self.bench.candidates)
+        if not asked and not self.bench.judges:
             return
         from pytest_modelbench.gateway.client import GatewayClient
         from pytest_modelbench.gateway.process import GatewayProcess
 
         results, started = Path(self.settings.results), self.settings.started
         self.gateway = GatewayProcess.start(
-            self.bench.candidates,
+            self.bench.called,
             tuple(self.bench.registry.servers.values()),
             **self.bench.registry.patience.model_dump(),
             budget_usd=self.settings.budget_usd,
@@ -246,7 +247,7 @@ class Controller:
             plan=self.bench.plan,
             args=tuple(self.config.args),
             folders=self.folders,
-            candidates=self.bench.candidates,
+            candidates=self.bench.called,
             run_info=self.run_info(),
             folder=str(self.folder),
             gateway=self.gateway.address if self.gateway is not None else None,

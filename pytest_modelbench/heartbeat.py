@@ -12,7 +12,7 @@ import pytest
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.outcomes import facts
 from pytest_modelbench.plan import Action, Planned
-from pytest_modelbench.records import Cell, Outcome
+from pytest_modelbench.records import Cell, Outcome, Role
 
 STEP = 0.05
 """A line for each twentieth of the cells to run."""
@@ -101,7 +101,36 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
         time_part = f"about {_mean(known) * count / 60:.1f} min in all" if known else "time unknown"
         cost = f"about ${_mean(dollars[name]) * count:.4f}" if dollars[name] else "cost unknown"
         lines.append(f"{name}: {count} cells to run, {time_part}, {cost} (by stored attempts)")
-    return lines
+    return [*lines, *_judging(bench, selected)]
+
+
+def _judging(bench: Bench, selected: Collection[Cell]) -> list[str]:
+    """Return who judges how many cells, and what that may cost by what it did before."""
+    judges = {
+        (case.pack, case.id): case.check.judge
+        for pack in (*bench.packs, *bench.lent)
+        for case in pack.cases
+        if case.check.judge
+    }
+    todo = Counter(
+        judges[planned.cell.pack, planned.cell.case]
+        for planned in (*bench.plan, *bench.plan.aside)
+        if planned.action in (Action.RUN, Action.REGRADE)
+        and planned.cell in selected
+        and (planned.cell.pack, planned.cell.case) in judges
+    )
+    known: dict[str, list[float]] = defaultdict(list)
+    for entry in bench.index.entries() if todo else ():
+        judge = judges.get((entry.pack, entry.case))
+        usage = entry.detail.usage.get(Role.JUDGE, {}) if entry.detail is not None else {}
+        if judge is not None and usage.get("list_usd") is not None:
+            known[judge].append(usage["list_usd"])
+    return [
+        f"{name}: judges {count} cells, "
+        + (f"about ${_mean(known[name]) * count:.4f}" if known[name] else "cost unknown")
+        + " (by stored attempts)"
+        for name, count in todo.items()
+    ]
 
 
 def list_usd(usage: Mapping[str, Mapping[str, float | None]]) -> float | None:

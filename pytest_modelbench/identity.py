@@ -73,10 +73,12 @@ def check_digest(
     seconds: float,
     grader: str,
     versions: Mapping[str, str] | None = None,
+    judge: Sequence[str] = (),
 ) -> str:
     """Return the identity of what judges: hidden files, how they are run, and by which grader.
 
-    ``versions`` are those of the check-side libraries that the pack names.
+    ``versions`` are those of the check-side libraries that the pack names, ``judge`` what there is
+    to say of the model that its checks ask.
     """
     return digest(
         {
@@ -85,6 +87,7 @@ def check_digest(
             "seconds": seconds,
             "grader": grader,
             "versions": dict(versions or {}),
+            **({"judge": [*judge]} if judge else {}),
         }
     )
 

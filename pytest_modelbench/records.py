@@ -263,7 +263,7 @@ class AttemptRecord(Line):
     scripted: bool = False
     note: str = ""
     evidence: dict[str, str] = Field(
-        default_factory=dict, description="harvest, observation, transcript → 'sha256:…' of a blob"
+        default_factory=dict, description="harvest, observation, transcript, judge → 'sha256:…'"
     )
     harvest: dict[str, str] | None = Field(
         default=None, description="files up to 4 kB in all kept in the line, else evidence holds it"

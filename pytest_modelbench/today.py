@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from pytest_modelbench.candidates.command import identity_of_command
 from pytest_modelbench.candidates.function import FUNCTION_VERSION, identity_of_function
 from pytest_modelbench.candidates.registry import Registry
+from pytest_modelbench.checks.observation import JUDGE_VERSION
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.gateway.texttools import TEXT, TEXT_VERSION
 from pytest_modelbench.identity import candidate_digest
@@ -20,13 +21,48 @@ from pytest_modelbench.records import REFERENCE, Candidate, Identity
 from pytest_modelbench.settings import CASES, REFERENCES
 
 
-def identifier() -> Callable[[Case, Candidate], Identity]:
-    """Return a function that identifies a case for a candidate; it reads each of them once."""
+def judges_of(cases: Iterable[Case], registry: Registry) -> tuple[Candidate, ...]:
+    """Return the candidates that judge some cases; UsageProblem for one that cannot."""
+    found: dict[str, Candidate] = {}
+    for case in cases:
+        name = case.check.judge
+        if not name or name in found:
+            continue
+        try:
+            (judge,) = registry.resolve([name])
+        except UsageProblem as problem:
+            raise UsageProblem(f"the judge of pack {case.pack}: {problem}") from problem
+        server = registry.servers.get(judge.server)
+        if not judge.calls_model or judge.agent not in ("loop", "scripted"):
+            raise UsageProblem(
+                f"{name} judges pack {case.pack}, and is no model: name a candidate with the agent "
+                "loop in [check] judge"
+            )
+        if server is not None and server.start:
+            raise UsageProblem(
+                f"{name} judges pack {case.pack}, and its server {server.name} is started for one "
+                "model after the other: a judge needs a server that is there all the time"
+            )
+        found[name] = judge
+    return tuple(found.values())
+
+
+def identifier(registry: Registry | None = None) -> Callable[[Case, Candidate], Identity]:
+    """Return a function that identifies a case for a candidate; it reads each of them once.
+
+    ``registry`` knows the judges of cases that have one.
+    """
+    known = Registry() if registry is None else registry
 
     @cache
     def of_case(case: Case) -> CaseIdentity:
         versions = versions_of(case.protocol)
-        return identity_of(case, protocol=versions.protocol, grader=versions.grader)
+        judge = tuple(
+            text
+            for one in judges_of([case], known)
+            for text in (JUDGE_VERSION, candidate_digest(one, ""))
+        )
+        return identity_of(case, protocol=versions.protocol, grader=versions.grader, judge=judge)
 
     digests: dict[tuple[str, str], str] = {}
     identities: dict[tuple[str, str, str], Identity] = {}
@@ -81,7 +117,7 @@ def identities(
             continue  # a report on what is stored does not need a pack to be sound today
         cases.update({(pack.name, case.id): case for case in pack.cases})
     registry = Registry.read(root)
-    identify = identifier()
+    identify = identifier(registry)
 
     def today(pack: str, case_id: str, candidate: str) -> Identity | None:
         case = cases.get((pack, case_id))

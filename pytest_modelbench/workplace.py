@@ -72,6 +72,7 @@ class Workplace:
             run=run,
             cache=cache_folder("seeds"),
             environment=environment,
+            candidates=self._candidates,
         )
 
     def attempt(

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
+from pytest_modelbench.checks.judge import Seat
 from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.worlds.box import Box
@@ -70,11 +71,13 @@ class Grader:
         environment: Path | None,
         seconds: float,
         seed: int,
+        judge: Seat | None = None,
     ) -> Observation:
         """Run the hidden checks on a harvest that lies in a fresh folder of its own.
 
         The candidate's code may write to that folder; delete it afterwards. ``environment`` is the
-        virtual environment of the pack. What the candidate does, its silence until ``seconds``
+        virtual environment of the pack, ``judge`` where checks may ask one; its time is not that of
+        the grading. What the candidate does, its silence until ``seconds``
         have passed among it, is in the observation; trouble of ours is a ``Fault`` of stage grade.
         """
         request = {
@@ -84,6 +87,7 @@ class Grader:
             "environment": None if environment is None else str(environment.resolve()),
             "seconds": seconds,
             "seed": seed,
+            "judge": None if judge is None else judge.model_dump(),
         }
         return _observed(self._ask(request), request, self._by)
 
@@ -97,7 +101,10 @@ class Grader:
             connection = self._started()
             try:
                 connection.send_bytes(json.dumps(request).encode())
-                return self._receive(connection, request["seconds"] + _SLACK_SECONDS)
+                judged = request.get("judge") is not None
+                # How often a judge is asked is not known; the trusted process bounds each time.
+                seconds = None if judged else request["seconds"] + _SLACK_SECONDS
+                return self._receive(connection, seconds)
             except (OSError, EOFError, ValueError) as error:
                 said = self._end()
                 raise _fault(f"the trusted process ended in a grading: {error!r}; {said}") from None
@@ -142,7 +149,7 @@ class Grader:
         }
         return self._connection
 
-    def _receive(self, connection: Connection, seconds: float) -> dict[str, Any]:
+    def _receive(self, connection: Connection, seconds: float | None) -> dict[str, Any]:
         if not connection.poll(seconds):
             raise EOFError(f"no answer within {seconds:g} s")
         answer: dict[str, Any] = json.loads(connection.recv_bytes())
@@ -178,9 +185,9 @@ def _observed(
 ) -> Observation:
     """Put the events of one grading together. Raises a fault for trouble of ours."""
     events: list[Mapping[str, Any]] = answer["events"]
-    faults = [event["fault"] for event in events if "fault" in event]
+    faults = [event for event in events if "fault" in event]
     if faults:
-        raise _fault(faults[0])
+        raise _fault(faults[0]["fault"], faults[0].get("kind", "grader"))
     expected = [event["expected"] for event in events if "expected" in event]
     ends = [event["end"] for event in events if "end" in event]
     if not expected or (answer["timed_out"] and request["verb"] == "collect"):
@@ -195,6 +202,7 @@ def _observed(
             {
                 "expected": expected[0],
                 "rows": [event["row"] for event in events if "row" in event],
+                "judged": [event["judged"] for event in events if "judged" in event],
                 "ended": len(ends) == 1,
                 "exit": ends[0]["exit"] if ends else None,
                 "timed_out": answer["timed_out"],
@@ -208,8 +216,8 @@ def _observed(
         raise _fault(f"the trusted process sent an odd row: {error}") from None
 
 
-def _fault(text: str) -> Fault:
-    return Fault("grader", text, stage="grade")
+def _fault(text: str, kind: str = "grader") -> Fault:
+    return Fault(kind, text, stage="grade")
 
 
 def _environment() -> dict[str, str]:

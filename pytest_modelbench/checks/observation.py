@@ -9,6 +9,8 @@ from pytest_modelbench.records import Record, Trust
 GRADER_VERSION = "1"
 """Part of a check's identity: raised when the same harvest could be observed otherwise."""
 
+JUDGE_VERSION = "1"
+"""Part of the identity of a check that may ask a judge: raised with what ``judge.py`` tells it."""
 
 SEPARATE = "separate"
 IN_PROCESS = "in-process"
@@ -24,6 +26,15 @@ class Row(Record):
     text: str = ""
     seconds: float = 0.0
     trust: Trust = Trust.TRUSTED
+
+
+class Judgement(Record):
+    """What a judge said to a check; ``asked`` counts the replies until one could be read."""
+
+    check: str
+    score: float
+    why: str = ""
+    asked: int = 1
 
 
 class Observation(Record):
@@ -42,4 +53,5 @@ class Observation(Record):
     by: dict[str, str] = Field(
         default_factory=dict, description="what observed: box, python, pytest"
     )
+    judged: tuple[Judgement, ...] = Field(default=(), description="what a judge said, in order")
     data: JsonValue = Field(default=None, description="what a benchmark saw; its rules judge it")

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_modelbench.checks.blame import blame
 from pytest_modelbench.checks.solution import Grading, Solution
+from pytest_modelbench.records import Trust
 
 Event = Mapping[str, object]
 
@@ -111,7 +112,12 @@ class Recorder:
     def _row(self, name: str, outcome: str, report: pytest.TestReport, reason: str) -> None:
         text = report.longreprtext[: min(MAX_TEXT, self._text_left)]
         self._text_left -= len(text)
-        evident = self._solution is not None and self._solution.evident
+        solution = self._solution
+        trust = Trust.TRUSTED
+        if solution is not None and solution.judged:
+            trust = Trust.JUDGED
+        elif solution is not None and solution.evident:
+            trust = Trust.EVIDENT
         self._emit(
             {
                 "row": {
@@ -121,7 +127,7 @@ class Recorder:
                     "reason": reason,
                     "text": text,
                     "seconds": round(report.duration, 6),
-                    "trust": "evident" if evident else "trusted",
+                    "trust": trust,
                 }
             }
         )

@@ -31,6 +31,8 @@ from pytest_modelbench.checks.failures import (
     TimedOut,
 )
 from pytest_modelbench.checks.handle import Handle, type_name_of
+from pytest_modelbench.checks.judge import Judge
+from pytest_modelbench.checks.observation import Judgement
 from pytest_modelbench.checks.programs import Result, run_program
 from pytest_modelbench.checks.trial import NO_TESTS, OTHER, TRIAL, read_trial
 from pytest_modelbench.errors import Fault
@@ -80,6 +82,7 @@ class Grading:
         self._worker: BoxedWorker | None = None
         self._types: dict[int, tuple[object, str]] = {}
         self.current: Solution | None = None
+        self.judge: Judge | None = None
         self.python = INTERPRETER if environment is None else f"{ENVIRONMENT}/bin/python"
 
     def left(self) -> float:
@@ -101,7 +104,7 @@ class Grading:
                 self._note_type,
             )
             self._worker.start()
-            self._excuse(time.monotonic() - begin)
+            self.excuse(time.monotonic() - begin)
         return self._worker
 
     def spec(self, work: Path) -> BoxSpec:
@@ -144,7 +147,7 @@ class Grading:
                     self.spec(folder), environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
                 )
                 result = run_program(self._box, spec, argv, stdin, self.left())
-            self._excuse(result.late)
+            self.excuse(result.late)
             return replace(result, files=MappingProxyType(harvest(folder, _LIMITS).files))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -173,8 +176,8 @@ class Grading:
             if not self.left():
                 raise TimedOut("no time is left in this grading")
 
-    def _excuse(self, seconds: float) -> None:
-        """Give back what a box took to start: that is our trouble, and not the candidate's time."""
+    def excuse(self, seconds: float) -> None:
+        """Give back what a box took to start, or a judge to answer: no time of the candidate's."""
         self._deadline += seconds
         self._late(seconds)
 
@@ -220,9 +223,11 @@ class Solution:
 
     def __init__(self, grading: Grading, check: str) -> None:
         self._grading = grading
+        self._check = check
         self.touched = False
         self.broken = ""
         self.evident = False
+        self.judged = False
         self.random = random.Random(f"{grading.seed}:{check}")
         """Drawn from the grading's recorded seed and the check's name: the order is no matter."""
 
@@ -339,6 +344,18 @@ class Solution:
             result = grading.run(laid, [grading.python, "-I", "-c", TRIAL, *sorted(tests)], b"")
             outcomes[name] = read_trial(result)
         return {name: outcomes.get(name, OTHER) for name in implementations}
+
+    def judge(self, prompt: str, *, scale: tuple[float, float] = (0.0, 1.0)) -> Judgement:
+        """Ask the pack's judge; return its ``score`` on the scale, and ``why``.
+
+        ``prompt`` holds the rule and the text that is to be judged. No score to be had is a fault
+        of kind ``judge``, never a result. A model judges here, so the running check is ``judged``.
+        """
+        self.judged = True
+        judge = self._grading.judge
+        if judge is None:
+            raise GraderBroken('no judge is declared: write judge = "CANDIDATE" in [check]')
+        return judge.ask(self._check, prompt, *scale)
 
     @property
     def call_seconds(self) -> float:

@@ -27,6 +27,7 @@ from typing import Any  # Any: what JSON gives; its form is that of ``grader.py`
 import pytest
 
 from pytest_modelbench.checks.failures import GraderBroken
+from pytest_modelbench.checks.judge import Judge, Seat
 from pytest_modelbench.checks.recorder import Event, Recorder
 from pytest_modelbench.checks.solution import Grading
 from pytest_modelbench.errors import Fault
@@ -134,7 +135,7 @@ def _child(
         sys.pycache_prefix = str(scratch / "pycache" / _state(hidden))
         grading = None
         if request["verb"] == "observe":
-            environment = request["environment"]
+            environment, seat = request["environment"], request["judge"]
             grading = Grading(
                 box,
                 Path(request["harvest"]),
@@ -145,6 +146,8 @@ def _child(
                 request["seed"],
                 lambda seconds: emit({"late": seconds}),
             )
+            if seat is not None:
+                grading.judge = Judge(Seat.model_validate(seat), emit, grading.excuse)
         recorder = Recorder(hidden, grading, emit)
         try:
             exit_code = pytest.main(_arguments(hidden, folder, grading is None), [recorder])

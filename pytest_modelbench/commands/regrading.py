@@ -14,18 +14,21 @@ from pytest_modelbench.attempt import Task, attempt
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.gateway.client import GatewayClient
+from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_packs
 from pytest_modelbench.protocols.protocol import Services
-from pytest_modelbench.records import AttemptRecord, Candidate, Identity, Outcome
+from pytest_modelbench.records import AttemptRecord, Candidate, Identity, Outcome, Role
 from pytest_modelbench.report.escape import escape
+from pytest_modelbench.report.numbers import dollars
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, new_run_id, utc_now
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Entry, Index, Kind
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
-from pytest_modelbench.today import built_in, identifier
+from pytest_modelbench.today import built_in, identifier, judges_of
 from pytest_modelbench.worlds.environment import cache_folder, environment
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
@@ -67,14 +70,15 @@ def run(options: argparse.Namespace) -> int:
     if not options.results.is_dir():
         raise UsageProblem(f"{options.results} is no folder of results; --results names another")
     models = [name for name in options.models.split(",") if name]
+    registry = Registry.read(Path.cwd())
     if options.plan:
-        _choose(options, models, read(options.results, options.packs or None))
+        _choose(options, models, read(options.results, options.packs or None), registry)
         return 0
     box = choose(options.isolation)
     first, started = new_run_id(), utc_now()
     # Read only when nobody else can write: what is judged is what counts.
     with RunLock.take(options.results, first, started, say=print), ExitStack() as stack:
-        chosen = _choose(options, models, read(options.results, options.packs or None))
+        chosen = _choose(options, models, read(options.results, options.packs or None), registry)
         if not chosen:
             return 0
         for line in [line for root in runs_roots() for line in sweep(root)]:
@@ -83,7 +87,21 @@ def run(options: argparse.Namespace) -> int:
         folder = stack.enter_context(open_run(runs_root(), first))
         grader = Grader(box, scratch=folder)
         stack.callback(grader.close)
-        services = Services(box, grader, None, folder, cache_folder("seeds"), environment)
+        judges = {one.name: one for one in judges_of((c.case for c in chosen), registry)}
+        gateway = None
+        if judges:
+            process = stack.enter_context(
+                GatewayProcess.start(
+                    tuple(judges.values()),
+                    tuple(registry.servers.values()),
+                    **registry.patience.model_dump(),
+                    root=Path.cwd(),
+                )
+            )
+            gateway = GatewayClient(process.address.socket_path, process.address.secret)
+        services = Services(
+            box, grader, gateway, folder, cache_folder("seeds"), environment, judges
+        )
         evidence = Evidence(options.results)
         writers: dict[str, Writer] = {}
         seen: Counter[str] = Counter()
@@ -136,19 +154,27 @@ def _task(one: Chosen, run: str) -> Task:
     )
 
 
-def _choose(options: argparse.Namespace, models: Sequence[str], index: Index) -> list[Chosen]:
+def _choose(
+    options: argparse.Namespace, models: Sequence[str], index: Index, registry: Registry
+) -> list[Chosen]:
     """Return what is to be judged, and say how much that is and what is left out."""
     packs = read_packs(find_packs([options.cases]), options.references)
     cases = {(pack.name, case.id): case for pack in packs for case in pack.cases}
     chosen, left = choose_attempts(
         index,
         cases,
-        Registry.read(Path.cwd()),
+        registry,
         Evidence(options.results),
         models=models,
         stale=options.stale,
     )
-    print(f"{len(chosen)} to judge again; no candidate and no judge is called")
+    asks = [one for one in chosen if one.case.check.judge]
+    if asks:
+        names = ", ".join(sorted({one.case.check.judge for one in asks}))
+        judged = f"no candidate is called, and the judge {names} for {len(asks)}, {_cost_of(asks)}"
+    else:
+        judged = "no candidate and no judge is called"
+    print(f"{len(chosen)} to judge again; {judged}")
     for why, count in sorted(left.items()):
         print(f"  {count} left out: {why}")
     return chosen
@@ -169,7 +195,7 @@ def choose_attempts(
     """
     chosen: list[Chosen] = []
     left: Counter[str] = Counter()
-    identify = identifier()
+    identify = identifier(registry)
     for pack in index.packs():
         for name in index.candidates(pack):
             if models and name not in models:
@@ -194,6 +220,15 @@ def choose_attempts(
                 before = index.record(standing.entry)
                 chosen.append(Chosen(record, before, case, candidate, identity))
     return chosen, left
+
+
+def _cost_of(asks: Sequence[Chosen]) -> str:
+    """Return what a judge may cost, by what it did when it was asked before, in words."""
+    used = [one.before.usage.get(Role.JUDGE) or one.record.usage.get(Role.JUDGE) for one in asks]
+    known = [usage.list_usd for usage in used if usage is not None and usage.list_usd is not None]
+    if not known:
+        return "at a cost that is not known"
+    return f"at about {dollars(sum(known) / len(known) * len(asks))}"
 
 
 def _why_not(kind: Kind, attempt: Entry | None, stale: bool) -> str:

@@ -93,13 +93,23 @@ def transcript_of(
     record: AttemptRecord, index: Index, evidence: Evidence
 ) -> tuple[list[dict[str, JsonValue]], str]:
     """Return the transcript of an attempt, or of the one that it grades; and why it is missing."""
+    judged, missing = _entries(record, "judge", evidence)
+    judge = [{**entry, "role": "judge"} for entry in judged]
     work = record
     if record.grades:
         graded = index.find(record.grades)
         if graded is None:
-            return [], f"the attempt {record.grades} that this one grades is not stored here"
+            gone = f"the attempt {record.grades} that this one grades is not stored here"
+            return judge, gone
         work = index.record(graded)
-    name = work.evidence.get("transcript")
+    entries, gone = _entries(work, "transcript", evidence)
+    return [*entries, *judge], gone or missing
+
+
+def _entries(
+    record: AttemptRecord, what: str, evidence: Evidence
+) -> tuple[list[dict[str, JsonValue]], str]:
+    name = record.evidence.get(what)
     if name is None:
         return [], ""
     try:

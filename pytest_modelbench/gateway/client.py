@@ -41,6 +41,11 @@ class GatewayClient:
         self._socket_path = socket_path
         self._secret = secret
 
+    @property
+    def socket_path(self) -> str:
+        """Return where the gateway listens; a session's token is needed there."""
+        return self._socket_path
+
     def grant(
         self,
         attempt_id: str,

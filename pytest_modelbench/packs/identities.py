@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import NamedTuple
 
@@ -24,12 +24,15 @@ class CaseIdentity(NamedTuple):
     reference: str
 
 
-def identity_of(case: Case, *, protocol: JsonValue, grader: str) -> CaseIdentity:
+def identity_of(
+    case: Case, *, protocol: JsonValue, grader: str, judge: Sequence[str] = ()
+) -> CaseIdentity:
     """Return the digests of a case as it stands on the disk.
 
     ``protocol`` is the version of the case's protocol with the tools and schemas that it offers,
-    ``grader`` the version of the grader. Title, tags, group and notes enter none. PackProblem where
-    a library that ``[check] versions`` names is not installed.
+    ``grader`` the version of the grader, ``judge`` the identity of the model that checks may ask.
+    Title, tags, group and notes enter none. PackProblem where a library that ``[check] versions``
+    names is not installed.
     """
     if case.source is not None and case.given is not None:
         return _of_given(case, case.source, case.given, protocol=protocol, grader=grader)
@@ -48,6 +51,7 @@ def identity_of(case: Case, *, protocol: JsonValue, grader: str) -> CaseIdentity
             seconds=case.check.seconds,
             grader=grader,
             versions={name: _version(name, case) for name in case.check.versions},
+            judge=judge,
         ),
         reference=reference_digest(
             case.reference,

@@ -42,13 +42,15 @@ class Damaged:
 class CheckSpec:
     """``[check]``: ``mode`` is one of ``CHECK_MODES``; ``seconds`` bounds one grading.
 
-    ``least_trust`` is the weakest trust with which a pass of the pack counts.
+    ``least_trust`` is the weakest trust with which a pass of the pack counts. ``judge`` names the
+    candidate that its checks may ask.
     """
 
     mode: str = "separate"
     seconds: float = 120.0
     least_trust: Trust = Trust.JUDGED
     versions: tuple[str, ...] = ()
+    judge: str = ""
 
 
 @dataclass(frozen=True)

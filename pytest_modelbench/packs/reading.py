@@ -151,7 +151,7 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
 
 def _refuse_meaningless(check: Table, environment: Table) -> None:
     """Refuse what says how code is run and judged: a benchmark's rules run none of anybody's."""
-    for table, keys in ((check, ("mode", "seconds")), (environment, ("packages",))):
+    for table, keys in ((check, ("mode", "seconds", "judge")), (environment, ("packages",))):
         for key in keys:
             if key in table:
                 what = f"{key} means nothing beside [benchmark], whose rules are its own"
@@ -352,9 +352,17 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
     """Read ``[check]``. A case may only set what the pack leaves to it: the seconds."""
     seconds = table.take_number("seconds", whole=False)
     mode, versions, least_trust = default.mode, default.versions, default.least_trust
+    judge = default.judge
     if not for_case:
         mode = table.take_choice("mode", CHECK_MODES, default.mode)
         versions = table.take_texts("versions")
+        judge = table.take_text("judge")
+        if judge and (mode != "separate" or least_trust is not Trust.JUDGED):
+            table.problem(
+                "judge",
+                "a judge is asked by checks of mode separate, and its verdicts are judged",
+                'write mode = "separate", and leave least_trust out',
+            )
         least_trust = Trust(table.take_choice("least_trust", list(Trust), default.least_trust))
         if mode == "in-process" and least_trust is Trust.TRUSTED:
             table.problem(
@@ -368,6 +376,7 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
         seconds=default.seconds if seconds is None else float(seconds),
         least_trust=least_trust,
         versions=versions,
+        judge=judge,
     )
 
 

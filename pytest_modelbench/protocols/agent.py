@@ -30,6 +30,7 @@ from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import AGENT, Case
 from pytest_modelbench.packs.solutions import solution_files
 from pytest_modelbench.protocols.functions import FunctionCandidate
+from pytest_modelbench.protocols.judging import attempt_grant, seated
 from pytest_modelbench.protocols.programs import work_by_program
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.protocols.tree import BoxedTree
@@ -91,7 +92,9 @@ class AgentProtocol:
             transcript=journal.transcript,
         )
 
-    def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
+    def observe(
+        self, case: Case, harvested: Harvested, services: Services, journal: Journal | None = None
+    ) -> Observation:
         """Run the case's hidden checks on the harvest, laid in a fresh folder."""
         if case.hidden is None:
             raise Fault("grader", f"case {case.id} has no hidden checks", stage="grade")
@@ -108,13 +111,15 @@ class AgentProtocol:
                     case.check.seconds,
                 )
             harvested.harvest.lay(folder, services.box.owner)
-            return services.grader.observe(
-                case.hidden,
-                folder,
-                services.environment(case.environment),
-                case.check.seconds,
-                secrets.randbits(31),
-            )
+            with seated(case, services, Journal() if journal is None else journal) as seat:
+                return services.grader.observe(
+                    case.hidden,
+                    folder,
+                    services.environment(case.environment),
+                    case.check.seconds,
+                    secrets.randbits(31),
+                    seat,
+                )
         except OSError as error:
             raise Fault("grader", f"the harvest cannot be laid: {error}", stage="grade") from error
         finally:
@@ -192,8 +197,9 @@ def _by_model(
     if services.gateway is None:
         raise Fault("gateway", f"candidate {candidate.name} calls a model and no gateway runs")
     limits = case.limits.within(candidate.limits)
+    journal.grant = attempt_grant(case, services, limits)
     session = services.gateway.grant(
-        attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits
+        attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits, journal.grant
     )
     try:
         done = work(case.prompt, candidate, limits, session, bench, journal.counts)

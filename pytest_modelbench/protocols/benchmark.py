@@ -95,7 +95,9 @@ class BenchmarkProtocol:
             transcript=journal.transcript,
         )
 
-    def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
+    def observe(
+        self, case: Case, harvested: Harvested, services: Services, journal: Journal | None = None
+    ) -> Observation:
         """Return what the benchmark sees of the harvest."""
         benchmark, given = _of(case)
         benchmark.box = services.box

@@ -39,6 +39,7 @@ from pytest_modelbench.gateway.client import GatewayClient, Session
 from pytest_modelbench.gateway.wire import Ended
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.protocols.doorway import Doorway
+from pytest_modelbench.protocols.judging import attempt_grant
 from pytest_modelbench.protocols.protocol import Services
 from pytest_modelbench.records import Candidate, Command, Limits, Role, Usage
 from pytest_modelbench.worlds import box as boxes
@@ -83,8 +84,9 @@ def work_by_program(
         return without_model(read_told(command, ran.status, ran.output, ran.result), ran)
     if services.gateway is None:
         raise Fault("gateway", f"candidate {candidate.name} calls a model and no gateway runs")
+    journal.grant = attempt_grant(case, services, limits)
     session = services.gateway.grant(
-        attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits
+        attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits, journal.grant
     )
     try:
         ran = program.run(services.gateway, session)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.checks.grader import Grader
 from pytest_modelbench.checks.observation import Observation
+from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.packs.model import Case, EnvironmentSpec
 from pytest_modelbench.protocols.versions import versions_of
@@ -25,6 +26,7 @@ class Services:
     ``run`` is the run's private folder, where worlds are made; ``cache`` keeps seed repositories
     from run to run. ``environment`` returns a pack's virtual environment, built when it is not
     there yet, None for a pack without one. ``gateway`` is None where no cell calls a model.
+    ``candidates`` are those that the gateway knows, judges among them.
     """
 
     box: Box
@@ -33,6 +35,14 @@ class Services:
     run: Path
     cache: Path
     environment: Callable[[EnvironmentSpec], Path | None]
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+
+    def judge(self, case: Case) -> Candidate:
+        """Return the candidate that judges a case; Fault where this run does not know it."""
+        judge = self.candidates.get(case.check.judge)
+        if judge is None:
+            raise Fault("judge", f"no candidate {case.check.judge!r} in this run", stage="grade")
+        return judge
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,13 @@ class Protocol(typing.Protocol):
         """
         ...
 
-    def observe(self, case: Case, harvested: Harvested, services: Services) -> Observation:
-        """Return what the case's checks see of a harvest; Fault of stage grade for our troubles."""
+    def observe(
+        self, case: Case, harvested: Harvested, services: Services, journal: Journal | None = None
+    ) -> Observation:
+        """Return what the case's checks see of a harvest; Fault of stage grade for our troubles.
+
+        ``journal`` is that of the work; what a judge used goes there, also after a fault.
+        """
         ...
 
     def verify(self, case: Case, harvested: Harvested, observation: Observation) -> Verdict:

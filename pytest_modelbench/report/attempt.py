@@ -71,8 +71,11 @@ class _Page:
     def transcript(self, entries: Sequence[Entry]) -> Iterator[str]:
         said: Entry = {}
         count = 0
+        judged = False
         for entry in entries:
             kind = entry.get("kind")
+            if entry.get("role") == "judge" and not judged:
+                judged, said, count = True, {}, 0
             if kind == "request":
                 yield from self.request(entry, said, count)
                 count = _number(entry.get("kept")) + len(_list(entry.get("messages")))
@@ -85,7 +88,8 @@ class _Page:
 
     def request(self, entry: Entry, said: Entry, count: int) -> Iterator[str]:
         yield ""
-        yield self.rule(f"call {entry.get('step')}")
+        judge = "the judge, " if entry.get("role") == "judge" else ""
+        yield self.rule(f"{judge}call {entry.get('step')}")
         kept = _number(entry.get("kept"))
         if kept < count:
             yield self.line(f"(messages {kept + 1} to {count} of the history were rewritten)")

@@ -55,6 +55,8 @@ SUMS = (
 )
 """Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
 
+_OWN = {Role.CANDIDATE}
+
 COUNTS = ("requests", "retries", "waits", "wait_seconds")
 
 NOT_RUN = "not run"
@@ -391,7 +393,7 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
         if entry.detail is None:
             continue
         is_counted = entry.stage is None if counted is None else entry.id in counted
-        if is_counted and len(entry.detail.usage) < 2:
+        if is_counted and entry.detail.usage.keys() <= _OWN:
             continue
         for role, used in entry.detail.usage.items():
             if role == Role.CANDIDATE and is_counted:
