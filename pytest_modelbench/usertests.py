@@ -129,11 +129,23 @@ def _wanted(metafunc: pytest.Metafunc, mark: pytest.Mark) -> tuple[str, Sequence
     if pack not in folders:
         known = ", ".join(sorted(folders)) or "none"
         raise _wrong(metafunc, f"names the pack {pack!r}, which this run has not: {known}")
-    there = sorted(path.parent.name for path in Path(folders[pack]).glob("*/case.toml"))
-    for case in cases:
-        if case not in there:
-            raise _wrong(metafunc, f"names the case {case!r}; pack {pack} has {', '.join(there)}")
+    plan = metafunc.config.stash[plan_key]
+    tried = {p.cell.case for p in (*plan.grid, *plan.aside) if p.cell.pack == pack}
+    if not tried.issuperset(cases):  # not in this run, or nowhere
+        there = _case_ids(Path(folders[pack]), metafunc.config)
+        for case in cases:
+            if case not in there:
+                has = ", ".join(there)
+                raise _wrong(metafunc, f"names the case {case!r}; pack {pack} has {has}")
     return pack, tuple(cases)
+
+
+def _case_ids(folder: Path, config: pytest.Config) -> list[str]:
+    from pytest_modelbench.packs.reading import read_pack
+    from pytest_modelbench.plugin import root_of
+    from pytest_modelbench.settings import REFERENCES
+
+    return sorted(case.id for case in read_pack(folder, root_of(config) / REFERENCES).cases)
 
 
 def _wrong(metafunc: pytest.Metafunc, what: str) -> pytest.Collector.CollectError:

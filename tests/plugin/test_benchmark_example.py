@@ -87,3 +87,16 @@ def test_an_unsound_case_is_left_out_with_the_reason(stock: Project) -> None:
     assert ran.exit == 1, ran.out
     assert "damaged variant one-too-many should lose shop and loses cellar, shop" in ran.out
     assert stock.verdicts("good") == {}
+
+
+@pytest.mark.slow
+def test_a_users_own_test_names_a_case_of_it(stock: Project) -> None:
+    stock.write(
+        "test_mine.py",
+        "import pytest\n\n"
+        "@pytest.mark.modelbench(pack='stock', cases=['one-move'])\n"
+        "def test_ends(attempt):\n    assert attempt.transcript\n",
+    )
+    ran = stock.run("--models", "good", "test_mine.py")
+    assert ran.exit == 0, ran.out
+    assert [cell.case for cell in stock.verdicts("good")] == ["one-move"]
