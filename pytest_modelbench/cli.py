@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_modelbench.benchmarks import fetching
 from pytest_modelbench.benchmarks.tables import importing
 from pytest_modelbench.commands import (
     auditing,
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.set_defaults(run=_new_pack)
 
     importing.add_parser(commands)
+    fetching.add_parser(commands)
     show.add_parser(commands)
     probing.add_parser(commands)
     evaluate.add_parser(commands)
