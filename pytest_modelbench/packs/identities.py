@@ -91,6 +91,7 @@ def _of_given(
             "private": given.private.data,
             "rules": [benchmark.rules_version, source.code, grader],
             "versions": {name: _version(name, case) for name in case.check.versions},
+            **({} if case.check.threshold is None else {"threshold": case.check.threshold}),
         }
     )
     # What a reference answers follows from the data and the code; both are in the check.

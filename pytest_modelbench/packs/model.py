@@ -43,7 +43,8 @@ class CheckSpec:
     """``[check]``: ``mode`` is one of ``CHECK_MODES``; ``seconds`` bounds one grading.
 
     ``least_trust`` is the weakest trust with which a pass of the pack counts. ``judge`` names the
-    candidate that its checks may ask.
+    candidate that its checks may ask. ``threshold`` is the reward from which on an attempt passes;
+    None: every check must hold.
     """
 
     mode: str = "separate"
@@ -51,6 +52,7 @@ class CheckSpec:
     least_trust: Trust = Trust.JUDGED
     versions: tuple[str, ...] = ()
     judge: str = ""
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,6 @@ class Pack:
     limits: Limits = Limits()
     check: CheckSpec = CheckSpec()
     environment: EnvironmentSpec = EnvironmentSpec()
-    threshold: float | None = None
     title: str = ""
     tags: tuple[str, ...] = field(default=())
 

@@ -113,6 +113,9 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
     of_check, of_environment = manifest.take_table("check"), manifest.take_table("environment")
     if of_benchmark:
         _refuse_meaningless(of_check, of_environment)
+    elif "threshold" in of_check:
+        what = "threshold means nothing here: hidden checks hold or not, and give no reward between"
+        of_check.problem("threshold", what, "remove it, or score answers by a [benchmark]")
     check = _check(of_check, CheckSpec())
     environment = _environment(of_environment)
     source = _source(manifest.take_table(BENCHMARK), folder, problems) if of_benchmark else None
@@ -352,10 +355,11 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
     """Read ``[check]``. A case may only set what the pack leaves to it: the seconds."""
     seconds = table.take_number("seconds", whole=False)
     mode, versions, least_trust = default.mode, default.versions, default.least_trust
-    judge = default.judge
+    judge, threshold = default.judge, default.threshold
     if not for_case:
         mode = table.take_choice("mode", CHECK_MODES, default.mode)
         versions = table.take_texts("versions")
+        threshold = table.take_number("threshold", whole=False, most=1.0)
         judge = table.take_text("judge")
         if judge and (mode != "separate" or least_trust is not Trust.JUDGED):
             table.problem(
@@ -377,6 +381,7 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
         least_trust=least_trust,
         versions=versions,
         judge=judge,
+        threshold=threshold,
     )
 
 

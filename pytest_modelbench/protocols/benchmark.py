@@ -112,7 +112,9 @@ class BenchmarkProtocol:
     def verify(self, case: Case, harvested: Harvested, observation: Observation) -> Verdict:
         """Return the benchmark's verdict; where it is no pass, with the reason that work ended."""
         benchmark, given = _of(case)
-        verdict = benchmark.verify(given.private, observation.data)
+        verdict = _by_threshold(
+            benchmark.verify(given.private, observation.data), case.check.threshold
+        )
         if harvested.end in NEVER_PASSES:
             return verdict.model_copy(
                 update={"passed": False, "reward": 0.0, "reason": harvested.end}
@@ -125,6 +127,21 @@ class BenchmarkProtocol:
         if verdict.passed or not harvested.end:
             return verdict
         return verdict.model_copy(update={"reason": harvested.end})
+
+
+BELOW_THRESHOLD = "below-threshold"
+
+_ROUNDING = 1e-9
+"""A reward of 3 tenths is a threshold of 0.3, however they were added up."""
+
+
+def _by_threshold(verdict: Verdict, threshold: float | None) -> Verdict:
+    """Return a verdict whose reward says whether it passed, where the pack has a threshold."""
+    if threshold is None:
+        return verdict
+    passed = verdict.reward >= threshold - _ROUNDING
+    reason = "" if passed else verdict.reason or BELOW_THRESHOLD
+    return verdict.model_copy(update={"passed": passed, "reason": reason})
 
 
 W = TypeVar("W")

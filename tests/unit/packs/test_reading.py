@@ -105,6 +105,12 @@ BAD_MANIFESTS = {
         "'A-B==2' pins what 'a.b==1' pins",
     ),
     "name": ('[pack]\nname = "a b"\n', 2, "'a b' cannot be the id of a pack"),
+    "threshold": (
+        "[check]\nthreshold = 0.8\n",
+        2,
+        "threshold means nothing here: hidden checks hold or not, and give no reward between",
+    ),
+    "threshold too high": ("[check]\nthreshold = 1.5\n", 2, "threshold is 1.5"),
     "table": ("pack = 3\n", 1, "pack is a whole number, and must be a table"),
     "network": ("[environment]\nnetwork = true\n", 2, "unknown key 'network' in [environment]"),
 }

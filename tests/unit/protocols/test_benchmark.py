@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from pytest_modelbench.checks.observation import Observation
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.packs.identities import identity_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.protocols.benchmark import HARVEST, BenchmarkProtocol
@@ -87,3 +89,53 @@ def test_a_harvest_of_something_else_is_a_fault_of_grading(case: Case) -> None:
     with pytest.raises(Fault) as caught:
         judged(case, Harvested(Harvest({}, {})))
     assert (caught.value.kind, caught.value.stage) == ("grader", "grade")
+
+
+SCORED = CODE.replace(
+    'return {"same": harvest == case.private.data["text"]}',
+    'return {"share": float(harvest)}',
+).replace(
+    'return verdict({"same": observation["same"]}, trust=Trust.JUDGED)',
+    """share = observation["share"]
+        return verdict({"all": share == 1, "some": share > 0}, reward=share)""",
+)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "share", "expected"),
+    [
+        ("", "0.9", (False, "wrong")),
+        ("threshold = 0.8", "0.8", (True, "")),
+        ("threshold = 0.3", "0.30000000000000004", (True, "")),
+        ("threshold = 0.3", "0.29999999999999993", (True, "")),
+        ("threshold = 0.8", "0.79", (False, "wrong")),
+        ("threshold = 0.8", "0", (False, "wrong")),
+    ],
+)
+def test_a_threshold_turns_a_reward_into_a_pass(
+    tmp_path: Path, threshold: str, share: str, expected: tuple[bool, str]
+) -> None:
+    case = scored(tmp_path, threshold)
+    assert judged(case, left(json.dumps(share).encode())) == expected
+
+
+def test_work_that_never_passes_does_not_pass_by_a_threshold(tmp_path: Path) -> None:
+    case = scored(tmp_path, "threshold = 0.5")
+    assert judged(case, left(b'"1"', end="other-model")) == (False, "other-model")
+
+
+def test_only_a_threshold_changes_what_judges(tmp_path: Path) -> None:
+    digests = [
+        identity_of(scored(tmp_path, text), protocol=1, grader="1")
+        for text in ("", "threshold = 0.8", "threshold = 0.9")
+    ]
+    assert len({one.task for one in digests}) == 1
+    assert len({one.check for one in digests}) == 3
+
+
+def scored(tmp_path: Path, check: str) -> Case:
+    folder = tmp_path / "scored"
+    folder.mkdir(exist_ok=True)
+    (folder / "echo.py").write_text(SCORED)
+    (folder / "pack.toml").write_text(f'[benchmark]\nuse = "echo.py:Echo"\n[check]\n{check}\n')
+    return read_pack(folder, tmp_path / "references").cases[0]
