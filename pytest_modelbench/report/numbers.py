@@ -35,7 +35,7 @@ def tokens(given: float | None, made: float | None) -> str:
     """Format mean input and output tokens of an attempt: ``4.3k+210``."""
     if given is None or made is None:
         return UNKNOWN
-    return f"{_thousands(given)}+{_thousands(made)}"
+    return f"{thousands(given)}+{thousands(made)}"
 
 
 def duration(seconds: float | None) -> str:
@@ -57,7 +57,18 @@ def scores_in_words(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * share:.1f} %" for name, share in scores.items())
 
 
-def _thousands(count: float) -> str:
+def clock(seconds: float) -> str:
+    """Format a long time: ``12 s``, ``4:10``, ``1:02:11``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def thousands(count: float) -> str:
+    """Format a count of tokens: ``210``, ``4.3k``, ``1.2M``."""
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if count >= size * 0.9995:
             return (

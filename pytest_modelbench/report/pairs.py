@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
@@ -24,13 +24,30 @@ from pytest_modelbench.stats import (
     repeat_plan,
     sign_flip,
 )
-from pytest_modelbench.stats.paired import case_differences
+from pytest_modelbench.stats.paired import SignFlip, case_differences
 
 MIDP = "McNemar mid-p"
 """The method of a pair that is decided by it, and not by the exact test."""
 
 Passes = Mapping[str, tuple[int, int]]
 """Passes and verdicts of each case of the grid that counts."""
+
+
+Rewards = Mapping[str, Sequence[float]]
+"""Rewards of the attempts of each case."""
+
+
+@dataclass(frozen=True)
+class OnReward:
+    """A pair's mean rewards, A minus B: beside the verdict, which is on passes.
+
+    ``adjusted_p`` is by Holm over the same family, on rewards.
+    """
+
+    difference: Difference
+    p: float
+    adjusted_p: float
+    method: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,8 @@ class Pair:
     needed: int
     bounds: PairBounds | None
     repeats: RepeatPlan | None
+    on_reward: OnReward | None = None
+    """None where rewards say no more than passed or not."""
 
     @property
     def disagreements(self) -> int:
@@ -104,6 +123,7 @@ def compare(
     level: float,
     baseline: str | None = None,
     midp: bool = False,
+    rewards: Mapping[str, Rewards] | None = None,
 ) -> tuple[Pair, ...]:
     """Compare all pairs, or each candidate with the baseline; Holm over all that are declared.
 
@@ -111,7 +131,8 @@ def compare(
     repeat are decided by the mid-p, which ``method`` then names.
 
     ``passes`` is by candidate, in the order in which pairs are to be shown; each has the same
-    cases. A case enters a pair when both have a verdict of all its repeats.
+    cases. A case enters a pair when both have a verdict of all its repeats. ``rewards`` is given
+    where they say more than passed or not.
     """
     names = list(passes)
     if baseline is not None and baseline in passes:
@@ -122,12 +143,38 @@ def compare(
     found = [_Compared.of(passes[a], passes[b], repeats, midp=midp) for a, b in declared]
     tested = [pair for pair in found if pair.cases]
     adjusted = iter(holm([pair.p for pair in tested], family))
-    return tuple(
+    pairs = tuple(
         pair.judged(
             a, b, passes, repeats, next(adjusted) if pair.cases else None, (alpha, level), family
         )
         for (a, b), pair in zip(declared, found, strict=True)
     )
+    return pairs if rewards is None else _with_rewards(pairs, passes, repeats, rewards)
+
+
+def _with_rewards(
+    pairs: Sequence[Pair],
+    passes: Mapping[str, Passes],
+    repeats: int,
+    rewards: Mapping[str, Rewards],
+) -> tuple[Pair, ...]:
+    compared: dict[int, tuple[Difference, SignFlip]] = {}
+    for number, pair in enumerate(pairs):
+        a, b = passes[pair.a], passes[pair.b]
+        shared = [case for case in a if a[case][1] == repeats == b[case][1]]
+        scores = [
+            CaseScores.of_rewards([rewards[name][case] for case in shared])
+            for name in (pair.a, pair.b)
+        ]
+        difference = paired_difference(scores[0], scores[1])
+        if difference is not None:
+            compared[number] = difference, sign_flip(case_differences(scores[0], scores[1]))
+    adjusted = holm([test.p for _, test in compared.values()], len(pairs))
+    found = {
+        number: OnReward(difference, test.p, p, test.method)
+        for (number, (difference, test)), p in zip(compared.items(), adjusted, strict=True)
+    }
+    return tuple(replace(pair, on_reward=found.get(n)) for n, pair in enumerate(pairs))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from pytest_modelbench.records import Cell, Trust
+from pytest_modelbench.report.counts import COUNTS, NOT_RUN, SUMS, CaseTally, Counted, Tally
 from pytest_modelbench.report.grid import Grid, Options
-from pytest_modelbench.report.tally import COUNTS, NOT_RUN, SUMS, CaseTally, Counted, Tally
 from pytest_modelbench.stats import (
     Bounds,
     CaseScore,
@@ -84,11 +84,18 @@ class Row:
     bounds: Bounds | None
     pass_hat: Mapping[int, float]
     """Chance that all of k attempts pass, for k above 1 that every case has."""
+    scored: bool
+    """Whether rewards say more than passed or not."""
     mean_reward: float | None
+    """Of all verdicts, failures among them."""
     mean_reward_of_passes: float | None
     reward_interval: Interval | None
     list_cost: Known
     billed_cost: Known
+    derived_cost: Known
+    """Of one's own server, by its hours; an estimate, apart from list and billed."""
+    reported_cost: Known
+    """What an agent program says that it cost; counted nowhere."""
     cost_per_pass: CostPerPass | None
     tokens: Mapping[str, Known]
     seconds: TimeQuantile | None
@@ -121,6 +128,18 @@ class Row:
     def cost_per_attempt(self) -> float | None:
         """Return the mean list cost of an attempt; None unless every attempt's is known."""
         return self.list_cost.mean if self.list_cost.complete else None
+
+    @property
+    def billed_per_attempt(self) -> float | None:
+        """Return the mean billed cost of an attempt; None unless every attempt's is known."""
+        return self.billed_cost.mean if self.billed_cost.complete else None
+
+    @property
+    def billed_per_pass(self) -> float | None:
+        """Return what was billed over the passes; None without one, or where a bill is unknown."""
+        if not self.billed_cost.complete or not self.passes or self.billed_cost.total is None:
+            return None
+        return self.billed_cost.total / self.passes
 
     @property
     def failing_checks(self) -> Counter[str]:
@@ -165,11 +184,14 @@ def make_row(
             [grid.repeats] * len(counted),
         ),
         pass_hat=_pass_hat(judged.values()),
+        scored=any(found.rewards is not None for found in judged.values()),
         mean_reward=reward.mean if reward else None,
         mean_reward_of_passes=reward_of_passes,
         reward_interval=reward.interval if reward else None,
         list_cost=_known(judged.values(), "list_usd"),
         billed_cost=_known(judged.values(), "billed_usd"),
+        derived_cost=_known(judged.values(), "derived_usd"),
+        reported_cost=_known(judged.values(), "reported_usd"),
         cost_per_pass=_cost_per_pass(judged.values()),
         tokens={
             name: _known(judged.values(), name)

@@ -12,17 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_modelbench.records import BUILT_IN, Cell, Identity
+from pytest_modelbench.report.counts import OTHER_CHECK, OTHER_TASK, CaseTally, Tally
+from pytest_modelbench.report.frontier import FrontierPoint, cost_frontier
 from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
 from pytest_modelbench.report.pairs import Pair, compare
 from pytest_modelbench.report.rows import Row, make_row
-from pytest_modelbench.report.tally import (
-    OTHER_CHECK,
-    OTHER_TASK,
-    CaseTally,
-    Tally,
-    tally,
-    version_of,
-)
+from pytest_modelbench.report.tally import tally, version_of
 from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
 from pytest_modelbench.store.index import Digests, Index
 
@@ -57,6 +52,7 @@ class Scorecard:
     old: tuple[Old, ...]
     first_started: str
     last_started: str
+    last_ended: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     """A digest of the task and the check of each case that counts, where they are known."""
     guesses: Mapping[str, float] = field(default_factory=dict)
@@ -86,6 +82,12 @@ class Scorecard:
     def complete(self) -> bool:
         """Tell whether every cell of the declared grid has a verdict."""
         return self.cells > 0 and self.verdicts == self.cells
+
+    @property
+    def frontier(self) -> tuple[FrontierPoint, ...]:
+        """Return the measured candidates that no other beats in both price and rate."""
+        rows = [row for row in self.rows if row.candidate not in BUILT_IN]
+        return cost_frontier(rows, self.pairs)
 
     @property
     def solved_by_all(self) -> tuple[str, ...]:
@@ -165,6 +167,13 @@ def from_tallies(
         level=level,
         baseline=options.baseline,
         midp=options.midp,
+        rewards={
+            row.candidate: {case: one.rewards for case, one in row.figures.items()}
+            for row in rows
+            if row.candidate in compared
+        }
+        if options.compare and any(row.scored for row in rows)
+        else None,
     )
     return Scorecard(
         grid=grid,
@@ -180,6 +189,7 @@ def from_tallies(
         first_started=min((t.first_started for t in tallies if t.first_started), default=""),
         last_started=max((t.last_started for t in tallies), default=""),
         guesses=options.guesses,
+        last_ended=max((t.last_ended for t in tallies), default=""),
         versions={
             case: version_digest(version.task, version.check)
             for case in cases

@@ -16,9 +16,10 @@ from itertools import repeat
 from pathlib import Path
 
 from pytest_modelbench.records import Identity
+from pytest_modelbench.report.counts import CaseTally, Tally
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies
-from pytest_modelbench.report.tally import CaseTally, Tally, tally
+from pytest_modelbench.report.tally import tally
 from pytest_modelbench.store.index import Damage, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.pause import collector_paused

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
 from statistics import median
 from typing import Any, TypeVar
 
 from pytest_modelbench.records import Cell, Outcome, Role, Trust
+from pytest_modelbench.report.counts import (
+    COUNTS,
+    NOT_RUN,
+    OTHER_CHECK,
+    OTHER_TASK,
+    SUMS,
+    CaseTally,
+    Counted,
+    Sum,
+    Tally,
+)
 from pytest_modelbench.store.index import (
     Digests,
     Entry,
@@ -26,138 +35,9 @@ from pytest_modelbench.store.index import (
     standing_among,
 )
 
-
-@dataclass(slots=True)
-class Sum:
-    """A sum over those of ``of`` attempts that know the quantity; unknown is never 0."""
-
-    total: float = 0.0
-    known: int = 0
-    of: int = 0
-
-    def add(self, value: float | None) -> None:
-        """Add what one attempt knows, or that it knows nothing."""
-        self.of += 1
-        if value is not None:
-            self.total += value
-            self.known += 1
-
-
-SUMS = (
-    "list_usd",
-    "billed_usd",
-    "derived_usd",
-    "reported_usd",
-    "input",
-    "cached",
-    "output",
-    "reasoning",
-)
-"""Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
-
 _OWN = {Role.CANDIDATE}
 
-COUNTS = ("requests", "retries", "waits", "wait_seconds")
-
-NOT_RUN = "not run"
-OTHER_CHECK = "judged by another version of the check"
-OTHER_TASK = "run on another version only"
-
 _Item = TypeVar("_Item", bound=Hashable)
-
-Counted = tuple[tuple[_Item, int], ...]
-"""Things and how often each was counted: a tuple, since a store has ten thousands of them."""
-
-_NONE_KNOWN = (0,) * len(SUMS)
-
-
-@dataclass(slots=True)
-class CaseTally:
-    """What is stored of one case at one version, over the repeats.
-
-    Values that many cases share are shared in memory: change none of them.
-    """
-
-    started: str = ""
-    """Of the newest try: the newest version of a case is today's where nothing better is known."""
-    passes: int = 0
-    verdicts: int = 0
-    rewards: tuple[float, ...] | None = None
-    """Of each verdict, in the order of ``by_repeat``; None where they say no more than it does."""
-    seconds: float | None = None
-    """The median of the attempts' working times; ``summed_seconds`` is their sum."""
-    summed_seconds: float = 0.0
-    totals: Sequence[float] = ()
-    """Of ``SUMS``, over the attempts that know each: as many as ``known`` says."""
-    known: tuple[int, ...] = _NONE_KNOWN
-    counts: tuple[float, ...] = ()
-    """Of ``COUNTS``, in the path to the model; empty where there were none."""
-    behaviour: Counted[str] = ()
-    """Turns and misbehaviour of the agent."""
-    misbehaved: Counted[str] = ()
-    """How many attempts showed each of them."""
-    faults: Counted[str] = ()
-    reasons: Counted[str] = ()
-    failing: Counted[tuple[str, str]] = ()
-    trust: Trust = Trust.TRUSTED
-    boxes: frozenset[str] = frozenset()
-    served: frozenset[str] = frozenset()
-    scripted: bool = False
-    by_repeat: tuple[tuple[int, bool | None], ...] = ()
-    """Each repeat and whether it passed; None for a fault."""
-    waiting: Mapping[int, str] = field(default_factory=dict)
-    """Why a repeat that is stored has neither at this version."""
-
-    @property
-    def outcomes(self) -> list[bool]:
-        """Return passed or not of each verdict."""
-        return [passed for _, passed in self.by_repeat if passed is not None]
-
-    @property
-    def repeats(self) -> frozenset[int]:
-        """Return the repeats that ended in a verdict or a fault."""
-        return frozenset([repeat for repeat, _ in self.by_repeat])
-
-    @property
-    def all_rewards(self) -> tuple[float, ...]:
-        """Return the reward of each verdict; where they say no more than passed, passes first."""
-        return _plain(self.passes, self.verdicts) if self.rewards is None else self.rewards
-
-    @property
-    def list_usd(self) -> float | None:
-        """Return the list cost of all attempts with a verdict; None where one is unknown."""
-        return self.totals[0] if self.known[0] == self.verdicts > 0 else None
-
-
-@lru_cache(maxsize=1024)
-def _plain(passes: int, verdicts: int) -> tuple[float, ...]:
-    return (1.0,) * passes + (0.0,) * (verdicts - passes)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What is stored of one candidate on one pack. ``elsewhere``: judge, driver, other tries."""
-
-    candidate: str
-    cases: dict[str, dict[Digests, CaseTally]] = field(default_factory=dict)
-    superseded: int = 0
-    fresh_starts: int = 0
-    elsewhere: dict[str, Sum] = field(default_factory=dict)
-    first_started: str = ""
-    last_started: str = ""
-    last_ended: str = ""
-    """The latest end of an attempt's wall time."""
-
-    def share(self, strings: dict[str, str]) -> None:
-        """Keep names and digests once that tallies of other candidates have, too."""
-        kept = strings.setdefault
-        self.cases = {
-            kept(case, case): {
-                Digests(*[kept(part, part) for part in version]): counted
-                for version, counted in versions.items()
-            }
-            for case, versions in self.cases.items()
-        }
 
 
 def tally(

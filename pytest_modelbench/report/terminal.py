@@ -15,6 +15,7 @@ from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, ba
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
 from pytest_modelbench.report.numbers import (
+    clock,
     dollars,
     duration,
     money,
@@ -23,8 +24,10 @@ from pytest_modelbench.report.numbers import (
     tokens,
 )
 from pytest_modelbench.report.pairs import MIDP, Pair
+from pytest_modelbench.report.resources import spend, used, wall_seconds
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.report.verdicts import verdict_notes
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     Decision,
@@ -170,6 +173,8 @@ class _Page:
             )
         if row.scores and row.candidate not in BUILT_IN:
             remarks.append(self._text(scores_in_words(row.scores)))
+        if row.scored and row.mean_reward is not None:
+            remarks.append(_mean_reward(row))
         if row.scripted:
             remarks.append("scripted: answers were played from a file, no model was asked")
         cost = row.list_cost
@@ -229,52 +234,9 @@ class _Page:
             told += f"  {self.names[pair.better]} BETTER"
         elif pair.decision is Decision.UNDECIDED:
             told += "  undecided"
-        cases = plural(pair.cases, "case")
-        if pair.both is not None:
-            counts = f"of {cases} both pass {pair.both}, only {a} {pair.a_more}, "
-            counts += f"only {b} {pair.b_more}, neither {pair.neither}"
-        else:
-            counts = f"of {cases} {a} is better on {pair.a_more}, {b} on {pair.b_more}, "
-            counts += f"alike {pair.alike}"
-        notes = [counts, *self._why(pair)]
+        notes = verdict_notes(pair, (a, b), self.card.alpha)
         lines = self._folded(told, "    ")
         return lines + [line for note in notes for line in self._folded(f"    {note}", "    ")]
-
-    def _why(self, pair: Pair) -> list[str]:
-        notes = []
-        if pair.left_out:
-            notes.append(f"{plural(pair.left_out, 'case')} left out: not all verdicts are there")
-        if pair.decision is Decision.AGREE:
-            notes.append(str(Decision.AGREE))
-        elif pair.better:
-            if pair.bounds and pair.bounds.holds_either_way:
-                notes.append("and stays so whichever way the missing cells fall")
-            elif pair.bounds:
-                notes.append("the missing cells could still change this")
-        elif pair.adjusted_p is not None and pair.adjusted_p < self.card.alpha:
-            notes.append("below 0.05, but the grid is not complete: no verdict before it is")
-        else:
-            notes.append(str(Decision.UNDECIDED))
-            if (
-                pair.difference
-                and not pair.difference.interval.low <= 0 <= pair.difference.interval.high
-            ):
-                notes[-1] += " (the interval alone would exclude 0)"
-            notes += self._reach(pair)
-        return notes
-
-    def _reach(self, pair: Pair) -> list[str]:
-        """Say what these cases could have shown."""
-        if pair.sweep_could_not_decide:
-            differ = "1 case differs" if pair.disagreements == 1 else f"{pair.disagreements} differ"
-            return [
-                f"{differ}: even a clean sweep of {pair.disagreements} could not decide; it takes "
-                f"{pair.needed} all one way"
-            ]
-        least = pair.detectable
-        if least is None:
-            return ["no difference at all could be shown at this disagreement"]
-        return [f"these cases could show about {format_percent(min(least, 1.0))} points"]
 
     def details(self) -> list[str]:
         card = self.card
@@ -294,31 +256,46 @@ class _Page:
             lines += self._wrapped("trust", [", ".join(trust)])
         if boxes:
             lines += self._wrapped("box", [self._text(", ".join(boxes))])
-        lines += self._wrapped("spend", self._spend())
+        lines += self._used()
+        lines += self._wrapped("spend", [self._text(part) for part in spend(card)])
+        lines += self._frontier()
         lines += self._old()
         return lines
+
+    def _used(self) -> list[str]:
+        """Return what each candidate used; with many, only the table of the Markdown report has."""
+        told = {row.candidate: used(row) for row in self.card.rows}
+        told = {name: parts for name, parts in told.items() if parts}
+        lines: list[str] = []
+        if len(told) <= MOST_LINES:
+            for name, parts in told.items():
+                parts = [f"{self.names[name]}: {parts[0]}", *parts[1:]]
+                lines += self._wrapped("" if lines else "used", parts)
+        seconds = wall_seconds(self.card)
+        if seconds is not None:
+            lines += self._wrapped(
+                "wall", [f"{clock(seconds)} from the first start to the last end"]
+            )
+        return lines
+
+    def _frontier(self) -> list[str]:
+        """Return who is worth the price: only where there is a choice."""
+        points = self.card.frontier
+        if len([row for row in self.card.rows if row.candidate not in BUILT_IN]) < 2 or not points:
+            return []
+        parts = []
+        for point in points:
+            told = f"{self.names[point.candidate]} {dollars(point.usd)}"
+            if point.alike:
+                told += f" (not told apart from {self.names[point.alike]}, which is cheaper)"
+            parts.append(told)
+        return self._wrapped(
+            "frontier", [f"price of a try, none is better and cheaper: {parts[0]}", *parts[1:]]
+        )
 
     def _excluded(self) -> list[str]:
         count = len(self.card.uncertified)
         return [f"{count} excluded"] if count else []
-
-    def _spend(self) -> list[str]:
-        rows = [row for row in self.card.rows if row.candidate not in BUILT_IN]
-        parts = []
-        attempts = sum(row.verdicts for row in rows)
-        known = sum(row.list_cost.known for row in rows)
-        if known:
-            total = sum(row.list_cost.total or 0.0 for row in rows)
-            cover = "" if known == attempts else f" for {known} of {attempts} cells"
-            parts.append(f"{dollars(total)} list{cover}")
-        elif attempts:
-            parts.append(f"list price unknown for all {attempts} cells")
-        for where in sorted({name for row in rows for name in row.elsewhere}):
-            sums = [row.elsewhere[where] for row in rows if where in row.elsewhere]
-            told = sum(one.total or 0.0 for one in sums)
-            if any(one.known for one in sums):
-                parts.append(f"{self._text(where)} {dollars(told)}, apart")
-        return parts
 
     def _old(self) -> list[str]:
         changed: dict[str, list[int]] = {}
@@ -395,6 +372,15 @@ def _per_pass(row: Row) -> str:
     if row.cost_per_pass is None or row.verdicts == 0:
         return money(None)
     return NO_ESTIMATE if row.cost_per_pass.value is None else money(row.cost_per_pass.value)
+
+
+def _mean_reward(row: Row) -> str:
+    """Return a mean reward with failures, and never only without them."""
+    told = f"mean reward {row.mean_reward:.3f}"
+    if row.reward_interval is not None:
+        told += f" [{row.reward_interval.low:.3f} to {row.reward_interval.high:.3f}]"
+    apart = row.mean_reward_of_passes
+    return told + ("" if apart is None else f", failures among them; of passes alone {apart:.3f}")
 
 
 def _misbehaviour(row: Row) -> dict[str, int]:

@@ -1,0 +1,94 @@
+"""What a grid used, in words: tokens, time, requests and money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.report.numbers import clock, dollars, duration, plural, thousands
+from pytest_modelbench.report.rows import Known, Row
+from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.stats import NO_ESTIMATE, format_percent
+
+
+def used(row: Row) -> list[str]:
+    """Return what a candidate's attempts used, as parts of a sentence; nothing where none ended."""
+    if not row.verdicts or row.candidate in BUILT_IN:
+        return []
+    given, made = row.tokens["input"], row.tokens["output"]
+    parts = []
+    if given.total is None or made.total is None:
+        parts.append("tokens unknown")
+    else:
+        parts.append(f"{thousands(given.total)} tokens in ({cached_share(row)} cached)")
+        thought = row.tokens["reasoning"].total
+        told = "" if thought is None else f" ({thousands(thought)} reasoning)"
+        parts.append(f"{thousands(made.total)} out{told}")
+    parts += [
+        f"p90 {duration(row.p90_seconds.value if row.p90_seconds else None)} s",
+        f"{clock(row.summed_seconds)} in all",
+    ]
+    for name, one in (("requests", "request"), ("retries", "retry"), ("waits", "wait")):
+        if count := int(row.counts.get(name, 0)):
+            parts.append(f"{count:,} {one if count == 1 else name}")
+    return parts
+
+
+def cached_share(row: Row) -> str:
+    """Return which share of all input was read from a cache; ``-`` where that was not recorded."""
+    given, cached = row.tokens["input"], row.tokens["cached"]
+    if not given.total or cached.total is None:
+        return NO_ESTIMATE
+    return f"{format_percent(min(cached.total / given.total, 1.0))}%"
+
+
+def spend(card: Scorecard) -> list[str]:
+    """Return what was spent, list price first; what is unknown is told and never 0."""
+    rows = [row for row in card.rows if row.candidate not in BUILT_IN]
+    attempts = sum(row.verdicts for row in rows)
+    if not attempts:
+        return _elsewhere(rows)
+    parts = []
+    listed = _sum([row.list_cost for row in rows])
+    told = _covered(listed, "list", "cell")
+    parts.append(told or f"list price unknown for all {plural(attempts, 'cell')}")
+    for name, costs in (
+        ("billed", [row.billed_cost for row in rows]),
+        ("by the hours of own servers", [row.derived_cost for row in rows]),
+        ("as agent programs report it, not counted", [row.reported_cost for row in rows]),
+    ):
+        if told := _covered(_sum(costs), name, "cell"):
+            parts.append(told)
+    return parts + _elsewhere(rows)
+
+
+def wall_seconds(card: Scorecard) -> float | None:
+    """Return the time from the first start to the last end of all that is stored of a grid."""
+    try:
+        first, last = map(datetime.fromisoformat, (card.first_started, card.last_ended))
+    except ValueError:
+        return None
+    return (last - first).total_seconds()
+
+
+def _covered(cost: Known, name: str, noun: str) -> str:
+    if cost.total is None:
+        return ""
+    cover = "" if cost.known == cost.of else f" for {cost.known:,} of {plural(cost.of, noun)}"
+    return f"{dollars(cost.total)} {name}{cover}"
+
+
+def _elsewhere(rows: Sequence[Row]) -> list[str]:
+    parts = []
+    for where in sorted({name for row in rows for name in row.elsewhere}):
+        cost = _sum([row.elsewhere[where] for row in rows if where in row.elsewhere])
+        cover = "" if cost.known == cost.of else f" for {cost.known:,} of {cost.of:,}"
+        parts.append(f"{where} {dollars(cost.total)}{cover}, apart")
+    return parts
+
+
+def _sum(costs: Sequence[Known]) -> Known:
+    known = sum(one.known for one in costs)
+    total = sum(one.total or 0.0 for one in costs)
+    return Known(total if known else None, known, sum(one.of for one in costs))
