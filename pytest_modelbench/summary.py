@@ -231,7 +231,8 @@ def _counted(
         for cell, standing in standings.items()
         if standing.attempt is not None and standing.attempt.detail is not None
     )
-    return card, Shown(reading, settings.draw, alike, reported), showing
+    shown = Shown(reading, settings.draw, alike, reported, pack.check.threshold)
+    return card, shown, showing
 
 
 class _Own(TypedDict, total=False):

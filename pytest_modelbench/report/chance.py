@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.rules import Kind, Rule
 from pytest_modelbench.stats import (
     CaseScores,
+    Interval,
     RepeatPlan,
     case_differences,
     gate_pass_chance,
@@ -22,8 +24,12 @@ from pytest_modelbench.stats import (
     power,
     wilson,
 )
+from pytest_modelbench.stats.proportion import normal_quantile
 
 OFTEN = 0.8
+
+MOST_CASES = 10_000_000
+"""More than this are no answer."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,66 @@ def chance_of(
             f"one exactly at the limit passes in at most about {_of_100(level)} of 100 runs",
         )
     return None
+
+
+class Enough(NamedTuple):
+    """About how many cases like these would decide, most often; and for whom, in words."""
+
+    cases: int
+    said: str
+
+
+def enough_cases(
+    rule: Rule,
+    level: float,
+    cases: int,
+    *,
+    pair: tuple[CaseScores, CaseScores] | None = None,
+    interval: Interval | None = None,
+    family: int = 1,
+) -> Enough | None:
+    """Return at how many cases a candidate worth passing passes in 80 of 100 runs, by normal laws.
+
+    Such a candidate is as good as the baseline, ten points above a floor, or a fifth below a limit:
+    never what this run happened to see. None where no number of cases would do.
+    """
+    reach = normal_quantile(1 - 2 * level) + normal_quantile(2 * OFTEN - 1)
+    if rule.kind is Kind.FLOOR and rule.limit is not None:
+        good = min(rule.limit + 0.1, 1.0)
+        if good <= rule.limit:
+            return None
+        spread = normal_quantile(1 - 2 * level) * _deviation(rule.limit)
+        spread += normal_quantile(2 * OFTEN - 1) * _deviation(good)
+        return _enough((spread / (good - rule.limit)) ** 2, f"one that is at {good:.0%}")
+    if rule.kind is Kind.NOT_WORSE_BY and pair is not None and rule.limit:
+        needed = reach**2 * _plan(*pair).variance / rule.limit**2
+        return _enough(needed, "an equally good candidate")
+    if rule.kind is Kind.SUPERIORITY and pair is not None and len(pair[0]):
+        variance = _plan(*pair).variance
+        reach = normal_quantile(1 - level / family) + normal_quantile(2 * OFTEN - 1)
+        return _enough(reach**2 * variance / 0.1**2, "one that is 10 points better")
+    if interval is not None and interval.low > 0:
+        error = math.log(interval.high / interval.low) / 2 / normal_quantile(1 - 2 * level)
+        needed = cases * (reach * error / math.log(1.25)) ** 2
+        return _enough(needed, "one that is a fifth below the limit")
+    return None
+
+
+def _enough(cases: float, whom: str) -> Enough | None:
+    if not 0 < cases <= MOST_CASES:
+        return None
+    shown = _rounded(cases)
+    return Enough(shown, f"{whom} passes in {OFTEN * 100:.0f} of 100 runs at about {shown:,} cases")
+
+
+def _rounded(cases: float) -> int:
+    """Round up to two digits that count: it is about so many."""
+    digits = max(math.floor(math.log10(cases)) - 1, 0)
+    return math.ceil(cases / 10.0**digits) * int(10.0**digits)
+
+
+def _deviation(rate: float) -> float:
+    return math.sqrt(rate * (1 - rate))
 
 
 def _at_floor(floor: float, level: float, scores: CaseScores) -> Chance | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_modelbench.report.pairs import Pair
+from pytest_modelbench.report.resources import wall_seconds
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import Bounds, Interval, TimeQuantile
@@ -33,6 +34,8 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
         "faults": card.faults,
         "first_started": card.first_started,
         "last_started": card.last_started,
+        "last_ended": card.last_ended,
+        "wall_seconds": wall_seconds(card),
         "candidates": [_row(row) for row in card.rows],
         "pairs": {
             "family": len(card.pairs),
@@ -43,6 +46,15 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
             "compared": [_pair(pair) for pair in card.pairs],
         },
         "guesses": dict(card.guesses),
+        "cost_frontier": [
+            {
+                "candidate": point.candidate,
+                "list_usd_per_attempt": point.usd,
+                "rate": point.rate,
+                "not_told_apart_from": point.alike or None,
+            }
+            for point in card.frontier
+        ],
         "solved_by_all": list(card.solved_by_all),
         "solved_by_none": list(card.solved_by_none),
         "old": [
@@ -86,7 +98,11 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
         "reward_interval": _interval(row.reward_interval),
         "list_usd": _known(row.list_cost),
         "billed_usd": _known(row.billed_cost),
+        "derived_usd": _known(row.derived_cost),
+        "reported_usd": _known(row.reported_cost),
         "list_usd_per_attempt": row.cost_per_attempt,
+        "billed_usd_per_attempt": row.billed_per_attempt,
+        "billed_usd_per_pass": row.billed_per_pass,
         "list_usd_per_pass": None
         if per_pass is None
         else {
@@ -145,6 +161,15 @@ def _pair(pair: Pair) -> dict[str, Any]:  # Any: as above
         "least_disagreements": pair.needed,
         "sweep_could_decide": not pair.sweep_could_not_decide,
         "least_detectable_difference": pair.detectable,
+        "on_reward": None
+        if pair.on_reward is None
+        else {
+            "difference": pair.on_reward.difference.value,
+            "interval": _interval(pair.on_reward.difference.interval),
+            "p": pair.on_reward.p,
+            "adjusted_p": pair.on_reward.adjusted_p,
+            "method": pair.on_reward.method,
+        },
         "bounds": None
         if pair.bounds is None
         else {

@@ -31,6 +31,8 @@ class Shown:
     draw: str = ""
     alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     reported: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    threshold: float | None = None
+    """The reward from which on an attempt passes, where the pack declares one."""
 
 
 def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
@@ -43,6 +45,8 @@ def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
             said["partial"] = PARTIAL
     elif card.verdicts:
         said["look"] = _look(reading, one=len(card.rows) == 1)
+    if shown.threshold is not None:
+        said["passes"] = f"at a reward of {shown.threshold:g} or more, as the pack declares"
     if shown.draw:
         said["drawn"] = f"{shown.draw}: {plural(len(card.grid.cases), 'case')}"
     if reading is not None and reading.split == "dev":
@@ -92,6 +96,8 @@ def gate_lines(judged: Sequence[Judged], width: int = 80, *, utf8: bool = True) 
         lines.append(escape(one.line, utf8=utf8))
         if one.chance is not None:
             lines += _folded(f"    {one.chance.said}", width, "    ")
+        if one.enough is not None:
+            lines += _folded(f"    to decide: {one.enough.said}", width, "    ")
     return lines
 
 
@@ -109,6 +115,7 @@ def markdown_gates(judged: Sequence[Judged]) -> str:
     for one in judged:
         late = "; margin set after data" if one.late else ""
         said = one.chance.said if one.chance is not None else "–"
+        said += f". To decide: {one.enough.said}" if one.enough is not None else ""
         rows.append((one.rule.name, one.pack or "–", one.outcome.upper(), one.said + late, said))
     lines = ["| " + " | ".join(escape_markdown(cell) for cell in row) + " |" for row in rows]
     lines.insert(1, "|---|---|---|---|---|")
@@ -131,6 +138,7 @@ def reading_data(shown: Shown) -> dict[str, object]:
             "fresh_sample_due": reading.fresh_sample_due,
         },
         "draw": shown.draw or None,
+        "threshold": shown.threshold,
         "reported_costs": {
             name: {"list_usd": listed, "reported_usd": reported}
             for name, (listed, reported) in shown.reported.items()
@@ -167,6 +175,7 @@ def gate_data(one: Judged) -> dict[str, object]:
         "family": one.family,
         "chance_of_an_equal": None if one.chance is None else one.chance.equal,
         "chance_in_words": None if one.chance is None else one.chance.said,
+        "cases_to_decide": None if one.enough is None else one.enough.cases,
         "set_after_data": one.late,
         "declared_in": rule.source,
     }

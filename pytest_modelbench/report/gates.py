@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pytest_modelbench.report.baseline import Measured, of_run
-from pytest_modelbench.report.chance import Chance, chance_of
+from pytest_modelbench.report.chance import Chance, Enough, chance_of, enough_cases
 from pytest_modelbench.report.numbers import dollars, duration, plural
 from pytest_modelbench.report.pairs import Pair
 from pytest_modelbench.report.rows import CaseFigures, Row
@@ -69,6 +69,8 @@ class Judged:
     family: int | None = None
     level: float | None = None
     chance: Chance | None = None
+    enough: Enough | None = None
+    """Of one that is inconclusive."""
     late: bool = False
 
     @property
@@ -104,7 +106,10 @@ def judge(
             judged.append(Judged(rule, rule.pack, Outcome.NOT_JUDGED, f"{what} is not in this run"))
         for card in mine:
             judged.append(_Judging(rule, card, late(rule, card)).judged(stored))
-    return _adjusted(judged)
+    return tuple(
+        one if one.outcome is Outcome.INCONCLUSIVE else replace(one, enough=None)
+        for one in _adjusted(judged)
+    )
 
 
 def exit_status(judged: Sequence[Judged]) -> int:
@@ -191,6 +196,7 @@ class _Judging:
             value=value,
             interval=interval,
             chance=chance_of(rule, self.level, scores=scores),
+            enough=enough_cases(rule, self.level, len(scores)),
         )
 
     def _not_worse(self, mine: Measured, base: Measured) -> Judged:
@@ -224,6 +230,7 @@ class _Judging:
             value=value,
             interval=interval,
             chance=chance_of(rule, self.level, pair=(a, b)),
+            enough=enough_cases(rule, self.level, len(a), pair=(a, b)),
         )
 
     def _compared(self, mine: Measured, base: Measured) -> Judged:
@@ -247,6 +254,7 @@ class _Judging:
             adjusted_p=pair.adjusted_p if pair is not None else None,
             family=family,
             chance=chance_of(self.rule, self.level, pair=(a, b), family=family or 1),
+            enough=enough_cases(self.rule, self.level, len(a), pair=(a, b), family=family or 1),
         )
 
     def _declared(self, base: Measured) -> Pair | None:
@@ -291,6 +299,7 @@ class _Judging:
             value=found.value,
             interval=interval,
             chance=chance,
+            enough=enough_cases(self.rule, self.level, len(figures), interval=interval),
         )
 
     def _time(self, row: Row) -> Judged:
@@ -310,6 +319,7 @@ class _Judging:
             value=found.value,
             interval=interval,
             chance=chance_of(self.rule, self.level),
+            enough=enough_cases(self.rule, self.level, len(times), interval=interval),
         )
 
     def _paired(self, mine: Measured, base: Measured) -> tuple[CaseScores, CaseScores]:

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.escape import escape_markdown
-from pytest_modelbench.report.numbers import UNKNOWN, dollars, duration, plural, scores_in_words
+from pytest_modelbench.report.numbers import (
+    UNKNOWN,
+    clock,
+    dollars,
+    duration,
+    plural,
+    scores_in_words,
+    tokens,
+)
 from pytest_modelbench.report.pairs import Pair
+from pytest_modelbench.report.resources import cached_share, wall_seconds
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
+    CostPerPass,
     format_interval,
     format_p,
     format_percent,
@@ -29,11 +39,18 @@ def markdown(card: Scorecard) -> str:
         "### Frontier",
         _table(_FRONTIER, [_frontier(row, card) for row in card.rows]),
         *(f"- {line}" for line in _remarks(card)),
+        "### Mean reward" if any(row.scored for row in card.rows) else "",
+        _table(("candidate", "mean reward [95%]", "of passes alone"), _rewards(card)),
         "### Paired comparisons" if card.pairs else "",
         _table(_PAIRS, [_pair(pair) for pair in card.pairs]),
         _family(card),
+        _table(("A", "B", "difference of mean rewards, pt", "p"), _paired_rewards(card)),
         "### Resources",
         _table(_RESOURCES, [_resources(row) for row in card.rows]),
+        "### Money",
+        _table(_MONEY, [_money(row) for row in card.rows if row.candidate not in BUILT_IN]),
+        "### Spent apart: judge, driver, tries that do not count" if _apart(card) else "",
+        _table(("candidate", "by", "list $"), _apart(card)),
         "### Where answers fail" if any(row.reasons for row in card.rows) else "",
         _table(("candidate", "check or reason", "count"), _failures(card)),
         "### Agent" if any(row.behaviour for row in card.rows) else "",
@@ -59,26 +76,35 @@ _FRONTIER = (
     "passed",
     "rate [95%], %",
     "no verdict",
-    "mean reward",
     "$ an attempt",
-    "$ a pass",
+    "$ a pass [95%]",
+    "tokens an attempt",
     "median s",
     "rank",
+    "cost frontier",
 )
 _PAIRS = ("A", "B", "cases", "A only", "B only", "alike", "difference, pt", "p", "verdict")
 _RESOURCES = (
     "candidate",
-    "input",
+    "input tokens",
     "cached",
     "output",
     "reasoning",
+    "median s",
     "p90 s",
-    "sum s",
-    "list $",
-    "billed $",
+    "sum of times",
     "requests",
     "retries",
     "waits",
+)
+_MONEY = (
+    "candidate",
+    "list $",
+    "billed $",
+    "billed $ an attempt",
+    "billed $ a pass",
+    "own servers, by the hour $",
+    "reported by the program $",
 )
 
 
@@ -98,7 +124,6 @@ def _frontier(row: Row, card: Scorecard) -> Sequence[str]:
     if row.missing and row.bounds:
         low, high = (format_percent(end, 1) for end in row.bounds)
         open_cells = f"{row.missing} of {row.cells}: {low} to {high}"
-    per_pass = row.cost_per_pass
     return (
         _text(row.candidate) + (" (scripted)" if row.scripted else ""),
         str(row.cells),
@@ -107,20 +132,35 @@ def _frontier(row: Row, card: Scorecard) -> Sequence[str]:
         if row.rate is not None
         else NO_ESTIMATE,
         open_cells,
-        NO_ESTIMATE if row.mean_reward is None else f"{row.mean_reward:.3f}",
         dollars(row.cost_per_attempt),
-        dollars(None)
-        if per_pass is None
-        else NO_ESTIMATE
-        if per_pass.value is None
-        else dollars(per_pass.value),
+        _cost(row.cost_per_pass),
+        tokens(row.tokens["input"].mean, row.tokens["output"].mean),
         duration(row.seconds.value if row.seconds else None),
         NO_ESTIMATE
         if row.rank is None
         else f"{row.rank.best}-{row.rank.worst}"
         if row.rank.best != row.rank.worst
         else str(row.rank.best),
+        _place(row, card),
     )
+
+
+def _cost(per_pass: CostPerPass | None) -> str:
+    if per_pass is None:
+        return dollars(None)
+    if per_pass.value is None:
+        return NO_ESTIMATE
+    told = dollars(per_pass.value)
+    if per_pass.interval is None:
+        return told
+    return f"{told} [{dollars(per_pass.interval.low)} to {dollars(per_pass.interval.high)}]"
+
+
+def _place(row: Row, card: Scorecard) -> str:
+    point = next((one for one in card.frontier if one.candidate == row.candidate), None)
+    if point is None:
+        return NO_ESTIMATE
+    return f"yes, but not told apart from {_text(point.alike)}" if point.alike else "yes"
 
 
 def _remarks(card: Scorecard) -> Iterable[str]:
@@ -139,10 +179,11 @@ def _remarks(card: Scorecard) -> Iterable[str]:
         if row.superseded:
             older = plural(row.superseded, "older attempt")
             yield f"{_text(row.candidate)}: {older} superseded by a fresh start."
-        for where, spent in row.elsewhere.items():
-            yield f"{_text(row.candidate)}: {_text(where)} {_sum(spent, '$')}, apart."
     trust = sorted({str(row.trust) for row in card.rows if row.verdicts})
     boxes = sorted({_text(box) for row in card.rows for box in row.boxes})
+    seconds = wall_seconds(card)
+    if seconds is not None:
+        yield f"Wall clock: {clock(seconds)} from the first start to the last end."
     if trust:
         yield f"Trust: {', '.join(trust)}." + (f" Isolation: {', '.join(boxes)}." if boxes else "")
 
@@ -190,20 +231,61 @@ def _family(card: Scorecard) -> str:
 def _resources(row: Row) -> Sequence[str]:
     return (
         _text(row.candidate),
-        *(_sum(row.tokens[name], "") for name in ("input", "cached", "output", "reasoning")),
+        _sum(row.tokens["input"], ""),
+        cached_share(row),
+        *(_sum(row.tokens[name], "") for name in ("output", "reasoning")),
+        duration(row.seconds.value if row.seconds else None),
         duration(row.p90_seconds.value if row.p90_seconds else None),
-        duration(row.summed_seconds),
+        clock(row.summed_seconds),
+        *(f"{row.counts.get(name, 0):,.0f}" for name in ("requests", "retries", "waits")),
+    )
+
+
+def _money(row: Row) -> Sequence[str]:
+    return (
+        _text(row.candidate),
         _sum(row.list_cost, "$"),
         _sum(row.billed_cost, "$"),
-        *(f"{row.counts.get(name, 0):,}" for name in ("requests", "retries", "waits")),
+        dollars(row.billed_per_attempt),
+        dollars(row.billed_per_pass),
+        _sum(row.derived_cost, "$"),
+        _sum(row.reported_cost, "$"),
     )
+
+
+def _apart(card: Scorecard) -> list[Sequence[str]]:
+    return [
+        (_text(row.candidate), _text(where), _sum(spent, "$"))
+        for row in card.rows
+        for where, spent in row.elsewhere.items()
+    ]
+
+
+def _rewards(card: Scorecard) -> Iterable[Sequence[str]]:
+    for row in card.rows:
+        if not row.scored or row.mean_reward is None:
+            continue
+        told, interval = f"{row.mean_reward:.3f}", row.reward_interval
+        if interval is not None:
+            told += f" [{interval.low:.3f} to {interval.high:.3f}]"
+        apart = row.mean_reward_of_passes
+        yield _text(row.candidate), told, NO_ESTIMATE if apart is None else f"{apart:.3f}"
+
+
+def _paired_rewards(card: Scorecard) -> Iterable[Sequence[str]]:
+    for pair in card.pairs:
+        if (found := pair.on_reward) is not None:
+            ends = format_points_interval(found.difference.interval)
+            apart = f"{format_points(found.difference.value)} {ends}"
+            p = format_p(found.adjusted_p, pair.level)
+            yield _text(pair.a), _text(pair.b), apart, p
 
 
 def _sum(sums: Known, unit: str) -> str:
     if sums.total is None:
         return UNKNOWN
     text = dollars(sums.total) if unit else f"{sums.total:,.0f}"
-    return text if sums.known == sums.of else f"{text} ({sums.known} of {sums.of} cells)"
+    return text if sums.known == sums.of else f"{text} ({sums.known:,} of {sums.of:,})"
 
 
 def _failures(card: Scorecard) -> Iterable[Sequence[str]]:

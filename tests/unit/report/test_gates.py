@@ -365,3 +365,65 @@ def test_a_baseline_that_cannot_be_read_is_refused(
     stored = stored_in(tmp_path, card_of(pairs(3, 1, 1, 1)))
     with pytest.raises(UsageProblem, match="no candidate 'x' in it, but a, b"):
         stored.find("executor", "x", "a")
+
+
+def test_inconclusive_says_how_many_cases_would_decide(
+    card_of: Callable[[Pairs], Scorecard],
+) -> None:
+    card = card_of(pairs(30, 6, 4, 10))
+    margin = one(card, "not-worse-by:5:a:baseline=b")
+    assert margin.enough is not None
+    assert gate_pass_chance(margin.enough.cases, 0.2, 0.05) == pytest.approx(0.8, abs=0.03)
+    assert margin.enough.said == (
+        f"an equally good candidate passes in 80 of 100 runs at about {margin.enough.cases} cases"
+    )
+    assert gate_data(margin)["cases_to_decide"] == margin.enough.cases
+    assert any("to decide: an equally good" in line for line in gate_lines([margin]))
+
+    floor = one(card, "floor:a:0.7")
+    assert (floor.outcome, floor.enough is not None) == (Outcome.INCONCLUSIVE, True)
+    # Normal laws: z 1.645 at 70 % and 0.842 at 80 %, ten points apart.
+    assert floor.enough is not None
+    assert floor.enough.cases == 120
+    assert "one that is at 80%" in floor.enough.said
+
+    better = one(card, "superiority:a:baseline=b")
+    assert better.enough is not None
+    assert power(better.enough.cases, 0.2, 0.1) == pytest.approx(0.8, abs=0.06)
+
+    dear = one(card, "cost-per-pass:a:0.0145")
+    assert (dear.outcome, dear.enough is not None) == (Outcome.INCONCLUSIVE, True)
+    assert one(card, "not-worse-by:7:a:baseline=b").enough is None  # it passes
+
+
+def test_gates_on_mean_reward(results: Any, record: Any) -> None:
+    rewards = {"a": [0.9, 0.8, 1.0, 0.7], "b": [0.5, 0.2, 0.9, 0.1]}
+    names = [f"c{n:02}" for n in range(40)]
+    results.append(
+        *(
+            record(
+                candidate,
+                case,
+                1,
+                "p",
+                outcome="passed" if reward >= 0.6 else "unsolved",
+                verdict={"passed": reward >= 0.6, "reward": reward, "reason": ""},
+            )
+            for candidate, values in rewards.items()
+            for case, reward in zip(names, values * 10, strict=True)
+        )
+    )
+    card = results.count({name: dict.fromkeys(names, "p") for name in rewards})
+
+    floor = one(card, "floor:a:0.8:on=reward")
+    assert floor.value == pytest.approx(0.85)
+    expected = case_score_interval(CaseScores.of_values([0.9, 0.8, 1.0, 0.7] * 10), 0.9)
+    assert floor.interval == expected
+    assert one(card, "floor:a:0.8").value == 1.0  # every reward of a is a pass
+    low = expected.low if expected is not None else 0.0
+    assert one(card, f"floor:a:{low - 0.001:.4f}:on=reward").outcome is Outcome.PASS
+    assert one(card, f"floor:a:{low + 0.001:.4f}:on=reward").outcome is Outcome.INCONCLUSIVE
+    worse = one(card, "not-worse-by:5:b:baseline=a:on=reward")
+    assert worse.outcome is Outcome.FAIL
+    assert worse.value == pytest.approx(0.425 - 0.85)
+    assert "mean reward, -42.5 pt" in worse.line

@@ -13,6 +13,9 @@ from pytest_modelbench.records import (
     Usage,
     Verdict,
 )
+from pytest_modelbench.report.data import as_data
+from pytest_modelbench.report.resources import wall_seconds
+from pytest_modelbench.report.rows import Known
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import Decision
 
@@ -360,3 +363,75 @@ def test_repeats_that_only_repeat_change_no_interval_and_no_p(results: Any, tmp_
     assert [r.interval for r in first.rows] == [r.interval for r in second.rows]
     assert [p.p for p in first.pairs] == [p.p for p in second.pairs]
     assert [p.difference for p in first.pairs] == [p.difference for p in second.pairs]
+
+
+def test_a_pair_is_compared_on_mean_reward_beside_its_verdict(results: Any, record: Any) -> None:
+    rewards = {"a": [0.9, 0.8, 1.0, 0.7], "b": [0.5, 0.2, 0.9, 0.1]}
+    results.append(
+        *(
+            record(name, f"c{n}", 1, "p", verdict={"passed": True, "reward": reward})
+            for name, values in rewards.items()
+            for n, reward in enumerate(values)
+        )
+    )
+    card = results.count({name: dict.fromkeys(("c0", "c1", "c2", "c3"), "p") for name in rewards})
+
+    (pair,) = card.pairs
+    assert (pair.disagreements, pair.better) == (0, None)
+    assert pair.on_reward is not None
+    assert pair.on_reward.difference.value == pytest.approx(0.425)
+    # All four differences are positive: 2 of the 16 choices of signs are as far out.
+    assert (pair.on_reward.p, pair.on_reward.method) == (0.125, "exact sign-flip")
+    plain = results.card({"x": {"k": "p"}, "y": {"k": "u"}})
+    assert [pair.on_reward for pair in plain.pairs] == [None]
+
+
+def test_the_cost_frontier_has_no_dominated_candidate(results: Any, record: Any) -> None:
+    def usage(usd: float) -> dict[Role, Usage]:
+        return {Role.CANDIDATE: Usage(calls=1, input=10, output=1, list_usd=usd)}
+
+    prices = {"cheap": 0.01, "dear": 0.04, "dearer": 0.05, "waste": 0.06}
+    passes = {"cheap": 4, "dear": 20, "dearer": 21, "waste": 10}
+    results.append(
+        *(
+            record(name, f"c{n:02}", 1, "p" if n < passes[name] else "u", usage=usage(price))
+            for name, price in prices.items()
+            for n in range(24)
+        )
+    )
+    card = results.count({name: {f"c{n:02}": "p" for n in range(24)} for name in prices})
+
+    assert [(one.candidate, one.usd, one.alike) for one in card.frontier] == [
+        ("cheap", pytest.approx(0.01), ""),
+        ("dear", pytest.approx(0.04), ""),
+        ("dearer", pytest.approx(0.05), "dear"),
+    ]
+    free = results.card({"unpriced": {"x": "p"}}).frontier
+    assert [one.candidate for one in free] == ["unpriced"]
+
+
+def test_the_wall_clock_ends_with_the_last_attempt_to_end(results: Any, record: Any) -> None:
+    results.append(
+        record("a", "x", 1, "p", started="2026-01-09T09:00:00.000Z", seconds=3600.0),
+        record("a", "y", 1, "p", started="2026-01-09T09:30:00.000Z", seconds=60.0),
+        record("a", "z", 1, "p", started="not a time", seconds=1.0),
+    )
+    card = results.count({"a": {"x": "p", "y": "p"}})
+
+    assert (card.first_started, card.last_ended) == (
+        "2026-01-09T09:00:00.000Z",
+        "2026-01-09T10:00:00.000Z",
+    )
+    assert wall_seconds(card) == 3600.0
+
+
+def test_costs_of_own_servers_and_of_programs_stand_apart(results: Any, record: Any) -> None:
+    known = {Role.CANDIDATE: Usage(calls=1, input=9, output=1, derived_usd=0.2, reported_usd=0.5)}
+    results.append(record("a", "x", 1, "p", usage=known), record("a", "y", 1, "u"))
+    (row,) = results.count({"a": {"x": "p", "y": "u"}}).rows
+
+    assert (row.derived_cost, row.reported_cost) == (Known(0.2, 1, 2), Known(0.5, 1, 2))
+    assert (row.list_cost, row.billed_cost) == (Known(0.01, 1, 2), Known(None, 0, 2))
+    data = as_data(results.count({"a": {"x": "p", "y": "u"}}))["candidates"][0]
+    assert data["reported_usd"] == {"sum": 0.5, "known": 1, "of": 2}
+    assert data["derived_usd"] == {"sum": 0.2, "known": 1, "of": 2}
