@@ -117,13 +117,17 @@ def reference_digest(
 
 
 def candidate_digest(
-    candidate: Candidate, agent_version: str, program: Mapping[str, JsonValue] | None = None
+    candidate: Candidate,
+    agent_version: str,
+    program: Mapping[str, JsonValue] | None = None,
+    window: int | None = None,
 ) -> str:
     """Return the identity of what is measured; raise RegistryProblem where its script is missing.
 
     Neither the name is in it, nor prices, the key's variable, notes, the server or declared facts.
     ``program`` is what counts of an agent program's command, or of a function; its version is
-    ``agent_version``.
+    ``agent_version``. ``window`` is the context window where a fact alone tells it: histories are
+    shortened and replies are bounded by it, as by the one that ``tuning`` names.
     """
     script = ""
     if candidate.script:
@@ -147,6 +151,7 @@ def candidate_digest(
             "agent": candidate.agent,
             "agent_version": agent_version,
             **({} if program is None else {"command": dict(program)}),
+            **({"window": window} if window is not None else {}),
             **({"speaks": [*sorted(candidate.speaks)]} if candidate.speaks else {}),
         }
     )

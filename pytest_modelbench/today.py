@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_modelbench.candidates.command import identity_of_command
 from pytest_modelbench.candidates.function import FUNCTION_VERSION, identity_of_function
 from pytest_modelbench.candidates.registry import Registry
+from pytest_modelbench.candidates.tuning import Tuning
 from pytest_modelbench.checks.observation import JUDGE_VERSION
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.gateway.texttools import TEXT, TEXT_VERSION
@@ -88,7 +89,7 @@ def identifier(registry: Registry | None = None) -> Callable[[Case, Candidate], 
                 program = identity_of_function(candidate)
             elif candidate.tuning.get("tool_parser") == TEXT:
                 version = f"{version}/text-{TEXT_VERSION}"
-            digests[key] = candidate_digest(candidate, version, program)
+            digests[key] = candidate_digest(candidate, version, program, _told(candidate))
         found = of_case(case)
         return Identity(
             task=found.task,
@@ -98,6 +99,12 @@ def identifier(registry: Registry | None = None) -> Callable[[Case, Candidate], 
         )
 
     return identify
+
+
+def _told(candidate: Candidate) -> int | None:
+    """Return the context window that a fact tells, where the tuning names none."""
+    tuning = Tuning.of(candidate)
+    return tuning.window(candidate) if tuning.context_tokens is None else None
 
 
 def built_in(name: str) -> Candidate:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pytest_modelbench import identity
+from pytest_modelbench.candidates.agent_version import AGENT_VERSION
 from pytest_modelbench.errors import PackProblem, RegistryProblem
 from pytest_modelbench.identity import (
     candidate_digest,
@@ -27,6 +28,7 @@ from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.packs.writing import new_pack
 from pytest_modelbench.records import Candidate, Limits
+from pytest_modelbench.today import identifier
 
 PROTOCOL: dict[str, JsonValue] = {"version": "1", "tools": ["read", "write"]}
 
@@ -361,6 +363,24 @@ def test_what_makes_another_candidate(change: dict[str, object]) -> None:
 def test_what_is_the_same_candidate(change: dict[str, object]) -> None:
     other = CANDIDATE.model_copy(update=change)
     assert candidate_digest(other, "1") == candidate_digest(CANDIDATE, "1")
+
+
+def test_a_window_that_a_fact_tells_counts_where_the_tuning_names_none(tmp_path: Path) -> None:
+    new_pack("mine", tmp_path / "cases", tmp_path / "references")
+    (case, *_) = read_pack(tmp_path / "cases" / "mine", tmp_path / "references").cases
+
+    def found(**fields: object) -> str:
+        return identifier()(case, CANDIDATE.model_copy(update=fields)).candidate
+
+    told = found(facts={"max_input_tokens": 4096})
+    assert told not in (found(), found(facts={"max_input_tokens": 8192}))
+    assert told == found(facts={"max_input_tokens": 4096, "mode": "chat"})
+    # What the tuning says goes before it, and counts by itself; results of such candidates stay.
+    tuned = {"context_tokens": 4096}
+    assert found(tuning=tuned) == found(tuning=tuned, facts={"max_input_tokens": 8192})
+    assert found(tuning=tuned) == candidate_digest(
+        CANDIDATE.model_copy(update={"tuning": tuned}), AGENT_VERSION
+    )
 
 
 def test_the_agent_is_part_of_the_candidate() -> None:

@@ -72,6 +72,7 @@ def test_a_second_run_is_refused_with_pid_and_start_of_the_first(
 
 
 def test_a_killed_run_leaves_the_folder_free(tmp_path: Path, start: Start) -> None:
+    """FR40: the lock of a dead process is free at once, and holds nobody up."""
     first = start(CONTROLLER)
     first.kill()
     first.wait()
@@ -148,6 +149,7 @@ def test_a_program_that_a_worker_started_holds_nothing(tmp_path: Path) -> None:
 def test_a_file_system_whose_locks_do_nothing_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """FR40: where a lock is a no-op nobody writes, and the refusal names the file system."""
     monkeypatch.setattr(fcntl, "flock", lambda descriptor, how: None)
 
     with pytest.raises(StoreProblem, match=r"the file system \w+ at /.* has no locks that work"):
