@@ -236,7 +236,7 @@ class _Program:
         argv = ["/bin/sh", "-c", script, stdin, *started.argv]
         spec = replace(self._spec, environment={**self._spec.environment, **started.environment})
         if door is not None:
-            spec = replace(spec, mounts=(*spec.mounts, *door.mounts))
+            spec = replace(spec, mounts=(*spec.mounts, *door.mounts), connect=door.port)
             argv = door.command(argv)
         clock = _Clock(self._limits, session, door)
         process = self._box.start(argv, spec)

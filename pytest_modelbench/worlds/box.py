@@ -47,6 +47,8 @@ class BoxSpec:
     ``environment`` is added to the few variables of ``variables``; it is never the harness's own.
     ``scratch_bytes`` bounds HOME and TMPDIR each; ``memory_bytes`` the address space of a process;
     ``tree_bytes`` all writable mounts in sum: a command that ``Box.run`` runs is killed beyond it.
+    ``connect`` is a port of this host's loopback that may be connected to all the same, where the
+    level holds the host's network; a box with a network of its own takes no note of it.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -58,6 +60,7 @@ class BoxSpec:
     processes: int = 256
     open_files: int = 1024
     tree_bytes: int = 2 * 2**30
+    connect: int | None = None
 
     @property
     def written(self) -> tuple[Path, ...]:

@@ -33,6 +33,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _ALL = (1 << 16) - 1
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _TCP = 0b11
+_CONNECT_TCP = 0b10
 _SCOPES = 0b11
 
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
@@ -65,6 +66,7 @@ class LandlockBox(PortableBox):
         for target, source in places.items():
             rights = _ALL if target in writable or target not in mounted else _READ
             rules[source] = rules.get(source, 0) | rights
+        sockets = seccomp.Sockets.NONE if spec.connect is None else seccomp.Sockets.CONNECT
         return json.dumps(
             {
                 "files": _ALL,
@@ -74,8 +76,9 @@ class LandlockBox(PortableBox):
                     [path, rights if Path(path).is_dir() else rights & _OF_FILES]
                     for path, rights in rules.items()
                 ],
+                "ports": [] if spec.connect is None else [[spec.connect, _CONNECT_TCP]],
                 # Landlock knows nothing of UDP, nor of sockets by path (a container daemon's).
-                "filter": seccomp.program(sockets=False).hex(),
+                "filter": seccomp.program(sockets).hex(),
             }
         )
 

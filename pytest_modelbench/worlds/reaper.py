@@ -144,7 +144,7 @@ def _drop_powers() -> None:
 def _confine(told: dict[str, Any]) -> None:
     """Hold this process and what it becomes to the rules of Landlock and the filter of seccomp."""
     create, add_rule, restrict = 444, 445, 446
-    below_path, seccomp, by_filter = 1, 22, 2
+    below_path, to_port, seccomp, by_filter = 1, 2, 22, 2
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(number: int, *arguments: object) -> int:
@@ -159,6 +159,8 @@ def _confine(told: dict[str, Any]) -> None:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         call(add_rule, rules, below_path, struct.pack("=Qi", rights, place), 0)
         os.close(place)
+    for port, rights in told["ports"]:
+        call(add_rule, rules, to_port, struct.pack("=QQ", rights, port), 0)
     call(restrict, rules, 0)
     os.close(rules)
     code = bytes.fromhex(told["filter"])

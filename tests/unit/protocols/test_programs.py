@@ -28,7 +28,15 @@ from pytest_modelbench.protocols.programs import program_version
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.records import Candidate, Command, Limits, Role, Verdict
 from pytest_modelbench.worlds.box import INTERPRETER
-from pytest_modelbench.worlds.levels import BUBBLEWRAP, PORTABLE, choose, probe
+from pytest_modelbench.worlds.container import DOCKER
+from pytest_modelbench.worlds.levels import (
+    BUBBLEWRAP,
+    LANDLOCK,
+    PORTABLE,
+    choose,
+    probe,
+    probe_named,
+)
 
 RIGHT = "def add(a, b):\n    return a + b\n"
 
@@ -75,10 +83,11 @@ def backed(server_class: type[Any]) -> Iterator[Running]:
     server.close()
 
 
-@pytest.fixture(scope="session", params=[BUBBLEWRAP, PORTABLE])
+@pytest.fixture(scope="session", params=[BUBBLEWRAP, LANDLOCK, PORTABLE, DOCKER])
 def leveled(request: pytest.FixtureRequest, services: Services) -> Services:
     """Services with a box of each level."""
-    level = next(level for level in probe() if level.name == request.param)
+    known = (probe_named(DOCKER), *probe())
+    level = next(level for level in known if level.name == request.param)
     if not level.available:
         pytest.skip(f"{level.name}: {level.why_not}")
     return replace(services, box=choose(level.name))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_modelbench.worlds import landlock, levels, seccomp
-from pytest_modelbench.worlds.box import TEMPORARY, WORK, Box, BoxSpec, Mount
+from pytest_modelbench.worlds.box import INTERPRETER, TEMPORARY, WORK, Box, BoxSpec, Mount
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.world import World
 
@@ -107,6 +108,7 @@ def test_network_is_closed(landlock_box: Box, tmp_path: Path) -> None:
             TRY
             + f"""
 import socket
+import subprocess
 print(tried(socket.create_connection, ("127.0.0.1", {port})))
 for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
     for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16, 17):
@@ -116,6 +118,61 @@ a.send(b"pair"); print(b.recv(4).decode())
 """,
         )
     assert said.split() == ["PermissionError"] * 11 + ["pair"]
+
+
+def test_one_port_is_open_where_a_box_is_given_it(landlock_box: Box, tmp_path: Path) -> None:
+    """And nothing beside it; each try is shown to work outside."""
+    script = """
+import errno, os, socket, sys
+port, other, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+
+def tried(what, try_):
+    try:
+        try_()
+        print(what, "done")
+    except OSError as error:
+        print(what, errno.errorcode[error.errno])
+
+def fast(port):
+    with socket.socket() as one:
+        one.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", port))
+
+tried("given", lambda: socket.create_connection(("127.0.0.1", port), 5).close())
+tried("other", lambda: socket.create_connection(("127.0.0.1", other), 5).close())
+tried("fast", lambda: fast(other))
+tried("listen", lambda: socket.socket().listen())
+tried("bind", lambda: socket.socket().bind(("127.0.0.1", 0)))
+tried("udp", lambda: socket.socket(type=socket.SOCK_DGRAM))
+tried("multipath", lambda: socket.socket(proto=262))
+tried("path", lambda: socket.socket(socket.AF_UNIX).connect(path))
+tried("pair", socket.socketpair)
+"""
+    place = str(tmp_path / "daemon")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as given,
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.socket(socket.AF_UNIX) as daemon,
+    ):
+        daemon.bind(place)
+        daemon.listen()
+        ports = [str(one.getsockname()[1]) for one in (given, other)]
+        argv = [INTERPRETER, "-I", "-S", "-c", script, *ports, place]
+        outside = subprocess.run(argv, capture_output=True, check=True).stdout.decode()
+        spec = BoxSpec(workdir="/tmp", connect=given.getsockname()[1])
+        told = landlock_box.run(argv, spec, seconds=30).output.decode()
+        without = landlock_box.run(argv, SCRATCH, seconds=30).output.decode()
+    free = dict(line.split() for line in outside.splitlines())
+    assert [free[name] for name in ("given", "other", "listen", "bind", "udp", "path")] == [
+        "done"
+    ] * 6
+    held = dict(line.split() for line in told.splitlines())
+    refused = {"EPERM", "EACCES"}
+    assert held.pop("given") == held.pop("pair") == "done"
+    assert set(held) == {"other", "fast", "listen", "bind", "udp", "multipath", "path"}
+    assert set(held.values()) <= refused
+    closed = dict(line.split() for line in without.splitlines())
+    assert closed.pop("pair") == "done"
+    assert set(closed.values()) == {"EPERM"}
 
 
 def test_other_processes_are_out_of_reach(landlock_box: Box) -> None:
