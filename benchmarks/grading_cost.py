@@ -7,6 +7,10 @@ ours (harvest laid, hidden checks in a trusted process, the candidate's code in 
 record stored), and *copy + bwrap + pytest*: tree and tests copied, pytest started in bubblewrap,
 its exit code taken. Then whole cells are tried by the built-in candidate, to see the CPU that the
 worker itself and its git calls take. Exits 1 when a goal is missed.
+
+The script gets byte code of pytest, as an installer makes it. Seen on 2 cores that had other work
+(load 3 to 5): graded / script 0.24 to 0.31 in five runs, 0.26 to 0.33 with evidence and record
+stored, own CPU 12 to 13 ms. Without byte code the script takes longer, and the ratio was 0.15.
 """
 
 from __future__ import annotations
@@ -100,8 +104,8 @@ def compile_pytest() -> None:
     """
     for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         spec = find_spec(name)
-        if spec is not None and spec.origin is not None:
-            compileall.compile_dir(Path(spec.origin).parent, maxlevels=10, quiet=2)
+        for folder in () if spec is None else spec.submodule_search_locations or ():
+            compileall.compile_dir(folder, maxlevels=10, quiet=2)
 
 
 def report(seen: list[dict[str, list[float]]]) -> int:
