@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_modelbench.plugin")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -22,12 +24,15 @@ class Cost:
 
 
 def run(folder: Path, *args: str, exits: Sequence[int] = (0,)) -> tuple[Cost, str]:
-    """Run pytest in a folder; SystemExit with its output when it ends in another way."""
+    """Run pytest in a folder; SystemExit with its output when it ends in another way.
+
+    With our plugin and xdist alone: what a developer's other plugins do with each report is theirs.
+    """
     before, began = _children(), time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args],
+        [sys.executable, "-m", "pytest", *PLUGINS, "-p", "no:cacheprovider", *args],
         cwd=folder,
-        env=os.environ | {"PYTEST_ADDOPTS": ""},
+        env=os.environ | {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -109,7 +109,8 @@ def store_verdicts(folder: Path, names: list[str], repeats: int) -> int:
     results = folder / "results"
     prepare(results)
     packs = read_packs([folder / "cases" / PACK], folder / "reference_solutions")
-    candidates = Registry.read(folder).resolve(names)
+    registry = Registry.read(folder)
+    candidates = registry.resolve(names)
     settings = Settings(
         root=str(folder),
         references=str(folder / "reference_solutions"),
@@ -119,7 +120,7 @@ def store_verdicts(folder: Path, names: list[str], repeats: int) -> int:
         started=STARTED,
         repeats=repeats,
     )
-    inputs = plan_inputs(settings, packs, candidates, Index())
+    inputs = plan_inputs(settings, packs, candidates, Index(), registry)
     info = RunInfo(run=settings.run, started=STARTED)
     lines: dict[str, list[str]] = {}
     for number, case in enumerate(packs[0].cases):

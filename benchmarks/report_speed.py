@@ -125,8 +125,8 @@ def main() -> int:
         ):
             took = min(measure(program, root).wall for _ in range(options.rounds))
             failed |= took > most
-            bad = "  BEYOND" if took > most else ""
-            print(f"{name:16} {took:6.2f} s              at most {most} s{bad}")
+            beyond = "  BEYOND" if took > most else ""
+            print(f"{name:16} {took:6.2f} s              at most {most} s{beyond}")
     return int(failed)
 
 

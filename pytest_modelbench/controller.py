@@ -34,6 +34,7 @@ from pytest_modelbench.roster import Roster
 from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock
+from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
 from pytest_modelbench.summary import Summary
 from pytest_modelbench.waits import Waits, used_before
@@ -52,7 +53,8 @@ def take_charge(config: pytest.Config) -> None:
     run, started = new_run_id(), utc_now()
     lock: RunLock | None = None
     try:
-        bench, lock = claim_bench(config, run, started, say=partial(_say, config))
+        with collector_paused():
+            bench, lock = claim_bench(config, run, started, say=partial(_say, config))
         gating = read_gating(config, bench) if bench is not None else Gating()
     except (UsageProblem, StoreProblem) as problem:
         if lock is not None:

@@ -25,6 +25,7 @@ from pytest_modelbench.scheduling import (
     deal_order,
     place_in_turns,
 )
+from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.usertests import is_own
 from pytest_modelbench.waits import Waits
 
@@ -144,7 +145,8 @@ class Dealing:
         """Report every stored cell among the selected ones; called once, before any item."""
         roster = self._roster
         roster.selected = {cell for n in collection if (cell := roster.cell(n)) is not None}
-        self._replays.report(collection)
+        with collector_paused():
+            self._replays.report(collection)
         gc.freeze()  # reports stay until the end: no search for garbage need look at them again
         todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
         session = self._config.pluginmanager.get_plugin("session")
