@@ -167,6 +167,9 @@ class Verdict(Record):
     checks: tuple[Check, ...] = ()
     reason: str = ""
     trust: Trust = Trust.TRUSTED
+    measures: dict[str, float] = Field(
+        default_factory=dict, description="figures told beside it; nothing is decided by them"
+    )
 
 
 class FaultRecord(Record):

@@ -137,10 +137,12 @@ def verdict(
     reward: float | None = None,
     reason: str = "wrong",
     trust: Trust = Trust.TRUSTED,
+    measures: Mapping[str, float] | None = None,
 ) -> Verdict:
     """Return the verdict of named checks: passed where all hold, and there is one.
 
     ``reward`` is by default 1 or 0; ``reason`` is a short stable word for one that is no pass.
+    ``measures`` are figures that a report shows the means of, and nothing is decided by.
     """
     if isinstance(checks, Mapping):
         checks = [Check(name=name, passed=held, trust=trust) for name, held in checks.items()]
@@ -151,4 +153,5 @@ def verdict(
         checks=tuple(checks),
         reason="" if passed else reason,
         trust=Trust.least(check.trust for check in checks),
+        measures=dict(measures or {}),
     )

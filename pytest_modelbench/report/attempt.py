@@ -189,6 +189,8 @@ class _Page:
         why = f" ({verdict.reason})" if verdict.reason else ""
         word = "PASSED" if verdict.passed else f"NOT PASSED{why}"
         yield self.line(f"{word}   reward {verdict.reward:g}   {verdict.trust}")
+        for name, value in verdict.measures.items():
+            yield from self.wrapped(f"  {name} {value:.4g}")
         for check in verdict.checks:
             mark = "pass" if check.passed else "FAIL"
             reason = f": {check.reason}" if check.reason else ""

@@ -85,6 +85,8 @@ class CaseTally:
     boxes: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()
     scripted: bool = False
+    measures: Mapping[str, tuple[float, ...]] | None = None
+    """Figures that nothing is decided by; None where there are none, as nearly always."""
     by_repeat: tuple[tuple[int, bool | None], ...] = ()
     """Each repeat and whether it passed; None for a fault."""
     waiting: Mapping[int, str] = field(default_factory=dict)

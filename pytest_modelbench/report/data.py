@@ -89,6 +89,7 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
         },
         "rate": row.rate,
         "scores": dict(row.scores),
+        "measures": dict(row.measures),
         "interval": _interval(row.interval),
         "effective_cases": row.effective_cases,
         "bounds": _bounds(row.bounds),

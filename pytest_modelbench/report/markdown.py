@@ -11,6 +11,7 @@ from pytest_modelbench.report.numbers import (
     clock,
     dollars,
     duration,
+    measures_in_words,
     plural,
     scores_in_words,
     tokens,
@@ -172,6 +173,8 @@ def _remarks(card: Scorecard) -> Iterable[str]:
     for row in card.rows:
         if row.scores and row.candidate not in BUILT_IN:
             yield f"{_text(row.candidate)}: {_text(scores_in_words(row.scores))}."
+        if row.measures and row.candidate not in BUILT_IN:
+            yield f"{_text(row.candidate)}: {_text(measures_in_words(row.measures))}."
         cost = row.list_cost
         if cost.total is not None and not cost.complete:
             cover = f"{dollars(cost.total)} for {cost.known} of {cost.of} cells"

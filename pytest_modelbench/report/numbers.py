@@ -57,6 +57,12 @@ def scores_in_words(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * share:.1f} %" for name, share in scores.items())
 
 
+def measures_in_words(measures: Mapping[str, float]) -> str:
+    """Return means that nothing is decided by: ``mean r-ves 87.5 (decides nothing)``."""
+    told = ", ".join(f"mean {name} {value:.4g}" for name, value in measures.items())
+    return f"{told} (decides nothing)"
+
+
 def clock(seconds: float) -> str:
     """Format a long time: ``12 s``, ``4:10``, ``1:02:11``."""
     whole = round(seconds)

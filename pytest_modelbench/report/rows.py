@@ -118,6 +118,8 @@ class Row:
     """By case that counts, as ``by_case``."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """Of the benchmark's own, where every cell has a verdict."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """Means over verdicts of figures that nothing is decided by."""
 
     @property
     def missing(self) -> int:
@@ -218,7 +220,16 @@ def make_row(
         rank=None,
         figures={case: _figures(found) for case, found in counted.items()},
         scores=_own_scores(judged, options) if len(judged) == len(counted) else {},
+        measures=_measures(judged.values()),
     )
+
+
+def _measures(judged: Collection[CaseTally]) -> Mapping[str, float]:
+    found: dict[str, list[float]] = {}
+    for case in judged:
+        for name, values in (case.measures or {}).items():
+            found.setdefault(name, []).extend(values)
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def _own_scores(judged: Mapping[str, CaseTally], options: Options) -> Mapping[str, float]:

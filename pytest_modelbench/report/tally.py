@@ -25,6 +25,7 @@ from pytest_modelbench.report.counts import (
     Tally,
 )
 from pytest_modelbench.store.index import (
+    Detail,
     Digests,
     Entry,
     HasDigests,
@@ -189,6 +190,8 @@ class _Adder:
         levels = {detail.trust for detail in details}
         if levels != _TRUSTED:
             case.trust = Trust.least(Trust(level) for level in levels)
+        if any([detail.measures for detail in details]):
+            case.measures = _by_name(details)
         self._add_work(case, found.worked)
         return case
 
@@ -249,6 +252,14 @@ class _Adder:
             found = [(at, name) for at, name in enumerate(wanted) if name in names]
             self._names[names, wanted] = found
         return found
+
+
+def _by_name(details: Sequence[Detail]) -> Mapping[str, tuple[float, ...]]:
+    found: dict[str, tuple[float, ...]] = {}
+    for detail in details:
+        for name, value in (detail.measures or {}).items():
+            found[name] = (*found.get(name, ()), float(value))
+    return found
 
 
 _TRUSTED = {str(Trust.TRUSTED)}

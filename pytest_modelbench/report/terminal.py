@@ -18,6 +18,7 @@ from pytest_modelbench.report.numbers import (
     clock,
     dollars,
     duration,
+    measures_in_words,
     money,
     plural,
     scores_in_words,
@@ -173,6 +174,8 @@ class _Page:
             )
         if row.scores and row.candidate not in BUILT_IN:
             remarks.append(self._text(scores_in_words(row.scores)))
+        if row.measures and row.candidate not in BUILT_IN:
+            remarks.append(self._text(measures_in_words(row.measures)))
         if row.scored and row.mean_reward is not None:
             remarks.append(_mean_reward(row))
         if row.scripted:

@@ -67,6 +67,8 @@ class Detail(NamedTuple):
     served_model: str
     work: int | None = None
     """Equal for attempts that left the same files (or said the same, where none are kept)."""
+    measures: Mapping[str, float] | None = None
+    """Figures of the verdict that nothing is decided by; None for none."""
 
 
 class Entry(NamedTuple):

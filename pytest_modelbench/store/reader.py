@@ -186,6 +186,7 @@ class _Reader:
             get("working"),
             intern(served, served),
             work_of(get("harvest"), get("evidence", _NOTHING)),
+            verdict.get("measures"),
         )
 
     def _compare(self, entry: Entry, raw: dict[str, Any], number: int) -> None:

@@ -44,6 +44,8 @@ class Answer:
     rows: tuple[Row, ...] = ()
     columns: tuple[str, ...] = ()
     message: str = ""
+    seconds: float = 0.0
+    """How long the query ran, its rows read; 0 where it gave none."""
 
 
 def query(
@@ -101,6 +103,7 @@ def _connect(database: Path) -> sqlite3.Connection:
 
 
 def _read(connection: sqlite3.Connection, sql: str, most_rows: int) -> Answer:
+    began = time.perf_counter()
     cursor = connection.execute(sql)
     columns = tuple(str(column[0]) for column in cursor.description or ())
     rows: dict[Row, None] = {}
@@ -109,7 +112,8 @@ def _read(connection: sqlite3.Connection, sql: str, most_rows: int) -> Answer:
         if len(rows) > most_rows:
             message = f"the query gives more than {most_rows} different rows"
             return Answer(Status.TOO_LARGE, columns=columns, message=message)
-    return Answer(Status.ROWS, tuple(rows), columns)
+    took = time.perf_counter() - began
+    return Answer(Status.ROWS, tuple(rows), columns, seconds=took)
 
 
 _ALLOWED = {

@@ -15,7 +15,13 @@ from pydantic import JsonValue
 
 from pytest_modelbench.benchmarks.benchmark import Answer, Benchmark, Met, Private, Tool, verdict
 from pytest_modelbench.benchmarks.bird.database import SECONDS, Row, Status, query, schema
-from pytest_modelbench.benchmarks.bird.scores import RULES_VERSION, execution_match, soft_f1
+from pytest_modelbench.benchmarks.bird.scores import (
+    RULES_VERSION,
+    efficiency_reward,
+    execution_match,
+    r_ves,
+    soft_f1,
+)
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.source import BenchmarkCase
 from pytest_modelbench.records import Check, Verdict
@@ -25,7 +31,7 @@ WRONG_GOLDS = frozenset({129, 271, 635, 646, 1006, 1011, 1014, 1113, 1199, 1279}
 
 SHOWN_ROWS = 20
 SHOWN_CHARS = 200
-OPTIONS = ("questions", "databases", "only", "compare", "seconds")
+OPTIONS = ("questions", "databases", "only", "compare", "seconds", "r_ves")
 REASONS = {
     Status.FORBIDDEN: "forbidden",
     Status.TIMEOUT: "query-time",
@@ -46,7 +52,8 @@ class Bird(Benchmark[Query]):
     """Questions to databases.
 
     Options: ``questions`` (a JSON file), ``databases`` (a folder), ``only`` (names of databases),
-    ``compare`` (``ex`` or ``soft_f1``: what the reward is), ``seconds`` that a query may take. A
+    ``compare`` (``ex`` or ``soft_f1``: what the reward is), ``seconds`` that a query may take,
+    ``r_ves`` (how often each query is timed for R-VES, which decides nothing; 0: not at all). A
     candidate's option ``evidence`` (true or false, by default true): the hint of each question.
     """
 
@@ -70,7 +77,13 @@ class Bird(Benchmark[Query]):
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0:
             raise ValueError("seconds is a number above 0")
         self.seconds = float(seconds)
+        times = options.get("r_ves", 0)
+        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
+            raise ValueError("r_ves is how often each query is timed; upstream does it 100 times")
+        self.times = times
         self.rules_version = f"{RULES_VERSION}; {self.compare}; {self.seconds:g} s"
+        if times:
+            self.rules_version += f"; r-ves of {times}"
 
     def cases(self) -> Iterator[BenchmarkCase]:
         """Yield a case a question on the databases that are wanted."""
@@ -155,12 +168,17 @@ class Bird(Benchmark[Query]):
         gold = _gold_rows(database, str(case.private.data["sql"]), self.seconds, case.world)
         answer = query(database, sql, seconds=self.seconds)
         ran = answer.status is Status.ROWS
+        same = ran and execution_match(answer.rows, gold)
+        timed: dict[str, JsonValue] = {}
+        if self.times:
+            timed["r_ves"] = self._efficiency(case, database, sql) if same else 0.0
         return {
+            **timed,
             "status": answer.status.value,
             "message": answer.message,
             "rows": len(answer.rows),
             "gold_rows": len(gold),
-            "ex": ran and execution_match(answer.rows, gold),
+            "ex": same,
             "soft_f1": soft_f1(answer.rows, gold) if ran else 0.0,
         }
 
@@ -179,7 +197,13 @@ class Bird(Benchmark[Query]):
         soft = float(share) if isinstance(share, int | float) else 0.0
         reason = REASONS.get(_known(status), "wrong") if status else "no-answer"
         reward = soft if self.compare == "soft_f1" and not same else float(same)
-        return verdict(checks, reward=min(1.0, max(0.0, reward)), reason=reason)
+        told = seen.get("r_ves")
+        return verdict(
+            checks,
+            reward=min(1.0, max(0.0, reward)),
+            reason=reason,
+            measures={"r-ves": r_ves([told])} if isinstance(told, int | float) else {},
+        )
 
     def reference(self, case: BenchmarkCase, variant: str = "") -> Answer | None:
         """Submit the gold; or what writes, or what has other rows."""
@@ -189,6 +213,16 @@ class Bird(Benchmark[Query]):
             "other-rows": "SELECT 'not', 'the', 'answer', 'of', 'anything'",
         }.get(variant)
         return None if sql is None else Answer(calls=(("submit_sql", {"sql": sql}),))
+
+    def _efficiency(self, case: BenchmarkCase, database: Path, sql: str) -> float:
+        """Return R-VES's reward of a right query: it and the gold are run by turns, and timed."""
+        ratios = []
+        both = (sql, str(case.private.data["sql"]))
+        for _ in range(self.times):
+            mine, theirs = (query(database, one, seconds=self.seconds) for one in both)
+            if mine.status is Status.ROWS and theirs.status is Status.ROWS and mine.seconds:
+                ratios.append(theirs.seconds / mine.seconds)
+        return efficiency_reward(ratios)
 
     def _case(self, raw: Mapping[str, JsonValue], times: int) -> BenchmarkCase:
         name = str(raw["db_id"])

@@ -72,6 +72,24 @@ def test_a_reward_may_be_soft(cases: dict[str, BenchmarkCase]) -> None:
     assert soft.rules_version != Bird(DATA, {}).rules_version
 
 
+def test_r_ves_is_told_and_decides_nothing(bird: Bird, cases: dict[str, BenchmarkCase]) -> None:
+    timing = Bird(DATA, {"r_ves": 5})
+    case = cases["720"]
+    gold = str(case.private.data["sql"])
+    right = timing.verify(case.private, timing.observe(case, {"sql": gold}))
+    assert right.passed
+    assert 50 <= right.measures["r-ves"] <= 112  # 100 x the root of 0.25 to 1.25
+    slow = "SELECT count(*) FROM superhero a, superhero b, superhero c WHERE a.id > 740"
+    late = f"SELECT * FROM ({gold}) WHERE ({slow}) > 0"
+    passed = timing.verify(case.private, timing.observe(case, {"sql": late}))
+    assert (passed.passed, passed.reward) == (True, 1.0)
+    assert passed.measures["r-ves"] == 50.0
+    wrong = timing.verify(case.private, timing.observe(case, {"sql": "SELECT 1"}))
+    assert (wrong.passed, wrong.measures) == (False, {"r-ves": 0.0})
+    assert bird.verify(case.private, bird.observe(case, {"sql": gold})).measures == {}
+    assert timing.rules_version != bird.rules_version
+
+
 def test_the_hint_is_an_option_of_the_candidate(
     bird: Bird, cases: dict[str, BenchmarkCase]
 ) -> None:
