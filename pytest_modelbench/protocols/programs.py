@@ -100,6 +100,8 @@ def work_by_program(
         services.gateway.read_windows(candidate.name, told.windows)
     journal.transcript += program.entry(ran, session.token)
     journal.counts["turns"] = ended.usage.calls
+    if as_text := ended.reasons.get("tool-call-as-text"):
+        journal.counts["tool_calls_as_text"] = as_text
     return with_model(told, ran, ended)
 
 

@@ -11,6 +11,7 @@ from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape, escape_markdown
 from pytest_modelbench.report.gates import Judged
 from pytest_modelbench.report.numbers import plural
+from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.store.looks import EVAL_READINGS, Reading
 
@@ -72,6 +73,15 @@ def remarks(card: Scorecard, shown: Shown) -> dict[str, str]:
         said["alike"] = (
             f"all repeats left the same work: {', '.join(same)}; if answers are cached or drawn "
             "without chance, more repeats add nothing"
+        )
+    unread = [told for row in card.rows if (told := _unread(row))]
+    if unread:
+        said["tools"] = f"WARNING: {'; '.join(unread)}: look at the server's tool parser"
+    unpriced = [_with_models(row) for row in card.rows if _unpriced(row)]
+    if unpriced:
+        said["price"] = (
+            f"no list price is known of {', '.join(unpriced)}: give one by price or list_price_of "
+            "in [candidates.NAME]"
         )
     told_odd = {name: oddity(*costs) for name, costs in shown.reported.items()}
     odd = [f"{name}: {words}" for name, words in told_odd.items() if words]
@@ -179,6 +189,21 @@ def gate_data(one: Judged) -> dict[str, object]:
         "set_after_data": one.late,
         "declared_in": rule.source,
     }
+
+
+def _unread(row: Row) -> str:
+    """Say how many of a candidate's replies held a tool call as text; '' for none."""
+    count, turns = row.behaviour.get("tool_calls_as_text", 0), row.behaviour.get("turns", 0)
+    return f"{row.candidate}: {count} of {turns} replies held an unread tool call" if count else ""
+
+
+def _unpriced(row: Row) -> bool:
+    """Tell whether a candidate has attempts whose tokens are known, and whose price is not."""
+    return row.tokens["input"].known > row.list_cost.known
+
+
+def _with_models(row: Row) -> str:
+    return f"{row.candidate} ({', '.join(row.served)})" if row.served else row.candidate
 
 
 def _look(reading: Reading, *, one: bool) -> str:

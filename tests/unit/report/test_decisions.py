@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_modelbench.records import Cell
+from pytest_modelbench.records import Cell, Role, Usage
 from pytest_modelbench.report.decisions import (
     Shown,
     markdown_remarks,
@@ -79,6 +79,39 @@ def test_a_cost_that_a_program_reports_is_doubted_aloud(results: Any) -> None:
     assert said.startswith("WARNING: a: it reports $3.67, 127 times more than the $0.0289 ")
     assert " b: " not in said
     assert any("WARNING" in line for line in remark_lines(card, shown))
+
+
+def test_unread_tool_calls_are_told_with_what_to_look_at(results: Any, record: Any) -> None:
+    """FR12."""
+    counts = {"turns": 3, "tool_calls_as_text": 3}
+    results.append(
+        *(record("weak", case, 1, "u", counts=counts) for case in "xy"),
+        record("well", "x", 1, "p", counts={"turns": 4}),
+    )
+    card = results.count({"weak": {"x": "-", "y": "-"}, "well": {"x": "-", "y": "-"}})
+    assert remarks(card, Shown(reading()))["tools"] == (
+        "WARNING: weak: 6 of 6 replies held an unread tool call: look at the server's tool parser"
+    )
+
+
+def test_a_model_without_a_price_is_named_once_with_the_setting(results: Any, record: Any) -> None:
+    """FR01."""
+    unpriced = {Role.CANDIDATE: Usage(calls=1, input=10, output=1)}
+    results.append(
+        *(
+            record("own", case, 1, "p", usage=unpriced, served_model="acme-coder-9b")
+            for case in "xy"
+        ),
+        record("paid", "x", 1, "p"),
+        record("silent", "x", 1, "p", usage={Role.CANDIDATE: Usage(calls=1, unmetered=1)}),
+    )
+    grid = {name: {"x": "-", "y": "-"} for name in ("own", "paid", "silent")}
+    said = remarks(results.count(grid), Shown(reading()))["price"]
+    assert said.count("acme-coder-9b") == 1
+    assert said == (
+        "no list price is known of own (acme-coder-9b): give one by price or list_price_of in "
+        "[candidates.NAME]"
+    )
 
 
 def test_same_work_is_told_by_the_harvest_of_all_repeats() -> None:
