@@ -114,7 +114,8 @@ def gate_lines(judged: Sequence[Judged], width: int = 80, *, utf8: bool = True) 
 def markdown_remarks(card: Scorecard, shown: Shown) -> str:
     """Return the remarks as a list."""
     found = remarks(card, shown)
-    return "".join(f"- {label}: {escape_markdown(text)}\n" for label, text in found.items())
+    lines = [f"- {label}: {escape_markdown(text)}\n" for label, text in found.items()]
+    return "### Looks, splits and repeats\n\n" + "".join(lines) if lines else ""
 
 
 def markdown_gates(judged: Sequence[Judged]) -> str:

@@ -20,6 +20,7 @@ from pytest_modelbench.report.pairs import Pair
 from pytest_modelbench.report.resources import cached_share, wall_seconds
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
+from pytest_modelbench.report.verdicts import why_not_yet
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     CostPerPass,
@@ -43,13 +44,13 @@ def markdown(card: Scorecard) -> str:
         "### Mean reward" if any(row.scored for row in card.rows) else "",
         _table(("candidate", "mean reward [95%]", "of passes alone"), _rewards(card)),
         "### Paired comparisons" if card.pairs else "",
-        _table(_PAIRS, [_pair(pair) for pair in card.pairs]),
+        _table(_PAIRS, [_pair(pair, card) for pair in card.pairs]),
         _family(card),
         _table(("A", "B", "difference of mean rewards, pt", "p"), _paired_rewards(card)),
         "### Resources",
         _table(_RESOURCES, [_resources(row) for row in card.rows]),
         "### Money",
-        _table(_MONEY, [_money(row) for row in card.rows if row.candidate not in BUILT_IN]),
+        _table(*_known_columns(_MONEY, [_money(row) for row in card.rows])),
         "### Spent apart: judge, driver, tries that do not count" if _apart(card) else "",
         _table(("candidate", "by", "list $"), _apart(card)),
         "### Where answers fail" if any(row.reasons for row in card.rows) else "",
@@ -137,11 +138,7 @@ def _frontier(row: Row, card: Scorecard) -> Sequence[str]:
         _cost(row.cost_per_pass),
         tokens(row.tokens["input"].mean, row.tokens["output"].mean),
         duration(row.seconds.value if row.seconds else None),
-        NO_ESTIMATE
-        if row.rank is None
-        else f"{row.rank.best}-{row.rank.worst}"
-        if row.rank.best != row.rank.worst
-        else str(row.rank.best),
+        row.shown_rank or NO_ESTIMATE,
         _place(row, card),
     )
 
@@ -191,7 +188,7 @@ def _remarks(card: Scorecard) -> Iterable[str]:
         yield f"Trust: {', '.join(trust)}." + (f" Isolation: {', '.join(boxes)}." if boxes else "")
 
 
-def _pair(pair: Pair) -> Sequence[str]:
+def _pair(pair: Pair, card: Scorecard) -> Sequence[str]:
     found = pair.difference
     both = "" if pair.both is None else f" (both {pair.both}, neither {pair.neither})"
     verdict = pair.in_words
@@ -199,8 +196,8 @@ def _pair(pair: Pair) -> Sequence[str]:
         verdict = f"**{_text(pair.better)} better**"
     elif pair.sweep_could_not_decide:
         verdict += f"; even a clean sweep of {pair.disagreements} could not decide"
-    elif pair.cases and pair.adjusted_p is not None and pair.adjusted_p < 0.05:
-        verdict = "not yet: the grid is not complete"
+    elif pair.is_close(card.alpha):
+        verdict = f"not yet: {why_not_yet(pair, card.alpha, complete=card.complete)}"
     elif pair.detectable is not None:
         verdict += f"; could show about {format_percent(min(pair.detectable, 1.0))} points"
     left_out = f" ({pair.left_out} left out)" if pair.left_out else ""
@@ -254,6 +251,14 @@ def _money(row: Row) -> Sequence[str]:
         _sum(row.derived_cost, "$"),
         _sum(row.reported_cost, "$"),
     )
+
+
+def _known_columns(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Leave out columns of which nothing is known, after the first two."""
+    kept = [n for n in range(len(heads)) if n < 2 or any(row[n] != UNKNOWN for row in rows)]
+    return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
 def _apart(card: Scorecard) -> list[Sequence[str]]:

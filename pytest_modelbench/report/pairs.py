@@ -98,6 +98,10 @@ class Pair:
         """Tell whether disagreements are too few for even a clean sweep of them to decide."""
         return 0 < self.disagreements < self.needed
 
+    def is_close(self, alpha: float) -> bool:
+        """Tell whether it would be decided at ``alpha``, but is not at the level of this look."""
+        return not self.better and self.adjusted_p is not None and self.adjusted_p < alpha
+
     @property
     def detectable(self) -> float | None:
         """Return the least true difference that these cases show in 4 of 5 runs, as a share."""
@@ -203,8 +207,10 @@ class _Compared:
         plan = repeat_plan(a_passes, b_passes, attempts, attempts) if repeats > 1 else None
         left_out = len(a) - len(shared)
         method = test.method
-        if repeats > 1 and test.draws is None:  # whose differences happened to be of one size
-            method = "exact sign-flip"
+        if (
+            test.draws is None
+        ):  # by the design, and not by what sizes the differences happen to have
+            method = "exact McNemar" if repeats == 1 else "exact sign-flip"
         p = test.p
         if midp and repeats == 1:
             counts = pair_counts(differences)

@@ -55,8 +55,8 @@ def spend(card: Scorecard) -> list[str]:
     parts.append(told or f"list price unknown for all {plural(attempts, 'cell')}")
     for name, costs in (
         ("billed", [row.billed_cost for row in rows]),
-        ("by the hours of own servers", [row.derived_cost for row in rows]),
-        ("as agent programs report it, not counted", [row.reported_cost for row in rows]),
+        ("for the hours of own servers", [row.derived_cost for row in rows]),
+        ("reported by agent programs (not counted)", [row.reported_cost for row in rows]),
     ):
         if told := _covered(_sum(costs), name, "cell"):
             parts.append(told)

@@ -132,6 +132,14 @@ class Row:
         return self.list_cost.mean if self.list_cost.complete else None
 
     @property
+    def shown_rank(self) -> str:
+        """Return the ranks that are open, ``1-3``; empty where there are none."""
+        if self.rank is None or not self.verdicts:
+            return ""
+        best, worst = self.rank.best, self.rank.worst
+        return str(best) if best == worst else f"{best}-{worst}"
+
+    @property
     def billed_per_attempt(self) -> float | None:
         """Return the mean billed cost of an attempt; None unless every attempt's is known."""
         return self.billed_cost.mean if self.billed_cost.complete else None

@@ -28,7 +28,7 @@ from pytest_modelbench.report.pairs import MIDP, Pair
 from pytest_modelbench.report.resources import spend, used, wall_seconds
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
-from pytest_modelbench.report.verdicts import verdict_notes
+from pytest_modelbench.report.verdicts import mean_reward, next_commands, verdict_notes
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     Decision,
@@ -49,6 +49,12 @@ MOST_LINES = 8
 """More candidates than this share one line of counts."""
 
 MOST_COUNTS = 8
+
+GLUE = "\N{NO-BREAK SPACE}"
+"""Stands for a space at which no line is folded; escaped text has none."""
+
+SHORT = 24
+"""A part of a list up to so many characters stays on one line."""
 
 
 def render(card: Scorecard, width: int = 80, utf8: bool = True) -> list[str]:
@@ -125,6 +131,10 @@ class _Page:
             heads.insert(2, scale(size))
             for row, cells in zip(self.card.rows, rows, strict=True):
                 cells.insert(2, bar(row.rate, row.interval, size, utf8=self.utf8))
+        if self._left_over(heads, rows) >= len("  rank") and any(r.rank for r in self.card.rows):
+            heads.append("rank")
+            for row, cells in zip(self.card.rows, rows, strict=True):
+                cells.append(row.shown_rank or NO_ESTIMATE)
         names = [self.names[row.candidate] for row in self.card.rows]
         return aligned(["candidate", *heads], [[n, *r] for n, r in zip(names, rows, strict=True)])
 
@@ -177,7 +187,7 @@ class _Page:
         if row.measures and row.candidate not in BUILT_IN:
             remarks.append(self._text(measures_in_words(row.measures)))
         if row.scored and row.mean_reward is not None:
-            remarks.append(_mean_reward(row))
+            remarks.append(mean_reward(row))
         if row.scripted:
             remarks.append("scripted: answers were played from a file, no model was asked")
         cost = row.list_cost
@@ -230,14 +240,14 @@ class _Page:
             return self._folded(f" {a} - {b}: no case has all verdicts of both", "    ")
         apart = f"{format_points(pair.difference.value if pair.difference else None, 0)} pt"
         ends = format_points_interval(pair.difference.interval if pair.difference else None, 0)
-        told = f" {a} - {b}  {apart} {ends}"
+        told = f" {a} - {b}  {_whole(f'{apart} {ends}')}"
         if pair.adjusted_p is not None and pair.decision is not Decision.AGREE:
-            told += f"  p {format_p(pair.adjusted_p, pair.level)}"
+            told += "  " + _whole(f"p {format_p(pair.adjusted_p, pair.level)}")
         if pair.better:
             told += f"  {self.names[pair.better]} BETTER"
         elif pair.decision is Decision.UNDECIDED:
-            told += "  undecided"
-        notes = verdict_notes(pair, (a, b), self.card.alpha)
+            told += "  not yet" if pair.is_close(self.card.alpha) else "  undecided"
+        notes = verdict_notes(pair, (a, b), self.card.alpha, complete=self.card.complete)
         lines = self._folded(told, "    ")
         return lines + [line for note in notes for line in self._folded(f"    {note}", "    ")]
 
@@ -249,7 +259,7 @@ class _Page:
         acted = {row.candidate: _misbehaviour(row) for row in card.rows if _misbehaviour(row)}
         lines += self._counts("agent", acted)
         measured = [row for row in card.rows if row.candidate not in BUILT_IN]
-        if measured and card.cases:
+        if measured and card.cases and card.verdicts:
             told = f"{len(card.solved_by_all)} solved every time by all, "
             told += f"{len(card.solved_by_none)} by none"
             lines += self._wrapped("cases", [told, f"{len(card.cases)} counted", *self._excluded()])
@@ -263,6 +273,8 @@ class _Page:
         lines += self._wrapped("spend", [self._text(part) for part in spend(card)])
         lines += self._frontier()
         lines += self._old()
+        for number, command in enumerate(next_commands(card)):
+            lines += self._wrapped("" if number else "next", [self._text(command)])
         return lines
 
     def _used(self) -> list[str]:
@@ -272,8 +284,8 @@ class _Page:
         lines: list[str] = []
         if len(told) <= MOST_LINES:
             for name, parts in told.items():
-                parts = [f"{self.names[name]}: {parts[0]}", *parts[1:]]
-                lines += self._wrapped("" if lines else "used", parts)
+                line = [f"{self.names[name]}: {parts[0]}", *parts[1:]]
+                lines += self._wrapped("" if lines else "used", line)
         seconds = wall_seconds(self.card)
         if seconds is not None:
             lines += self._wrapped(
@@ -284,17 +296,16 @@ class _Page:
     def _frontier(self) -> list[str]:
         """Return who is worth the price: only where there is a choice."""
         points = self.card.frontier
-        if len([row for row in self.card.rows if row.candidate not in BUILT_IN]) < 2 or not points:
+        priced = [row for row in self.card.rows if row.cost_per_attempt is not None]
+        if not self.card.pairs or len(priced) < 2:
             return []
         parts = []
         for point in points:
-            told = f"{self.names[point.candidate]} {dollars(point.usd)}"
+            told = f"{self.names[point.candidate]} {dollars(point.usd)} a try"
             if point.alike:
                 told += f" (not told apart from {self.names[point.alike]}, which is cheaper)"
             parts.append(told)
-        return self._wrapped(
-            "frontier", [f"price of a try, none is better and cheaper: {parts[0]}", *parts[1:]]
-        )
+        return self._wrapped("frontier", parts)
 
     def _excluded(self) -> list[str]:
         count = len(self.card.uncertified)
@@ -349,12 +360,12 @@ class _Page:
         return lines
 
     def _wrapped(self, label: str, parts: Iterable[str]) -> list[str]:
-        told = ", ".join(parts)
+        told = ", ".join(_whole(part) for part in parts)
         return self._folded(f"{label:9}{told}", " " * 11) if told else []
 
     def _folded(self, text: str, indent: str) -> list[str]:
         """Fold at spaces, and within a word only where it is longer than a line."""
-        return textwrap.wrap(
+        lines = textwrap.wrap(
             text,
             self.width,
             subsequent_indent=indent,
@@ -362,9 +373,14 @@ class _Page:
             replace_whitespace=False,
             break_on_hyphens=False,
         )
+        return [line.replace(GLUE, " ") for line in lines]
 
     def _text(self, text: str) -> str:
         return escape(text, utf8=self.utf8)
+
+
+def _whole(text: str) -> str:
+    return text.replace(" ", GLUE) if len(text) <= SHORT else text
 
 
 def _have(count: int) -> str:
@@ -375,15 +391,6 @@ def _per_pass(row: Row) -> str:
     if row.cost_per_pass is None or row.verdicts == 0:
         return money(None)
     return NO_ESTIMATE if row.cost_per_pass.value is None else money(row.cost_per_pass.value)
-
-
-def _mean_reward(row: Row) -> str:
-    """Return a mean reward with failures, and never only without them."""
-    told = f"mean reward {row.mean_reward:.3f}"
-    if row.reward_interval is not None:
-        told += f" [{row.reward_interval.low:.3f} to {row.reward_interval.high:.3f}]"
-    apart = row.mean_reward_of_passes
-    return told + ("" if apart is None else f", failures among them; of passes alone {apart:.3f}")
 
 
 def _misbehaviour(row: Row) -> dict[str, int]:

@@ -1,9 +1,14 @@
-"""What stands below a pair: the counts it rests on, and why it is decided or not, in words."""
+"""Results in words: what a pair rests on, why it is decided or not, and what to look at next."""
 
 from __future__ import annotations
 
+import shlex
+
+from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.pairs import OnReward, Pair
+from pytest_modelbench.report.rows import Row
+from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import (
     Decision,
     format_p,
@@ -13,7 +18,7 @@ from pytest_modelbench.stats import (
 )
 
 
-def verdict_notes(pair: Pair, names: tuple[str, str], alpha: float) -> list[str]:
+def verdict_notes(pair: Pair, names: tuple[str, str], alpha: float, *, complete: bool) -> list[str]:
     """Return notes on a pair that has cases; ``names`` as they are shown."""
     a, b = names
     cases = plural(pair.cases, "case")
@@ -23,10 +28,46 @@ def verdict_notes(pair: Pair, names: tuple[str, str], alpha: float) -> list[str]
     else:
         counts = f"of {cases} {a} is better on {pair.a_more}, {b} on {pair.b_more}, "
         counts += f"alike {pair.alike}"
-    notes = [counts, *_why(pair, alpha)]
+    notes = [counts, *_why(pair, alpha, complete=complete)]
     if pair.on_reward is not None:
         notes.append(on_reward(pair.on_reward, pair.level))
     return notes
+
+
+def why_not_yet(pair: Pair, alpha: float, *, complete: bool) -> str:
+    """Return why a p below the level of a declared grid decides nothing at this look."""
+    if not complete:
+        return f"below {alpha:g}, but the grid is not complete: no verdict before it is"
+    return f"below {alpha:g}, but not below {pair.level:.2g}, the level since the grid was resized"
+
+
+def next_commands(card: Scorecard) -> list[str]:
+    """Return what to look at next: the two that lead, and one attempt that failed."""
+    rows = [row for row in card.rows if row.candidate not in BUILT_IN and row.verdicts]
+    commands = []
+    if card.pairs and len(rows) > 1:
+        names = " ".join(shlex.quote(row.candidate) for row in rows[:2])
+        commands.append(f"modelbench compare {names}")
+    solved = set(card.solved_by_none)
+    failed = [
+        (case in solved, case, row.candidate)
+        for row in rows
+        for case, (passed, judged) in row.by_case.items()
+        if passed == 0 < judged
+    ]
+    if failed:
+        _, case, name = min(failed)
+        commands.append(f"modelbench show {shlex.quote(f'{case}:{name}:1')}")
+    return commands
+
+
+def mean_reward(row: Row) -> str:
+    """Return a mean reward with failures, and never only without them."""
+    told = f"mean reward {row.mean_reward:.3f}"
+    if row.reward_interval is not None:
+        told += f" [{row.reward_interval.low:.3f} to {row.reward_interval.high:.3f}]"
+    apart = row.mean_reward_of_passes
+    return told + ("" if apart is None else f", failures among them; of passes alone {apart:.3f}")
 
 
 def on_reward(found: OnReward, level: float) -> str:
@@ -37,7 +78,7 @@ def on_reward(found: OnReward, level: float) -> str:
     return f"on mean reward {apart} {ends}, p {p}; the verdict is on passes"
 
 
-def _why(pair: Pair, alpha: float) -> list[str]:
+def _why(pair: Pair, alpha: float, *, complete: bool) -> list[str]:
     notes = []
     if pair.left_out:
         notes.append(f"{plural(pair.left_out, 'case')} left out: not all verdicts are there")
@@ -48,8 +89,8 @@ def _why(pair: Pair, alpha: float) -> list[str]:
             notes.append("and stays so whichever way the missing cells fall")
         elif pair.bounds:
             notes.append("the missing cells could still change this")
-    elif pair.adjusted_p is not None and pair.adjusted_p < alpha:
-        notes.append("below 0.05, but the grid is not complete: no verdict before it is")
+    elif pair.is_close(alpha):
+        notes.append(why_not_yet(pair, alpha, complete=complete))
     else:
         notes.append(str(Decision.UNDECIDED))
         if (

@@ -69,7 +69,7 @@ def test_only_most_cases_alike_are_noted(results: Any) -> None:
     lines = remark_lines(card, shown, 60)
     assert all(len(line) <= 60 for line in lines)
     assert json.dumps(reading_data(shown), allow_nan=False)
-    assert markdown_remarks(card, shown).startswith("- look: 1; ")
+    assert "\n\n- look: 1; " in markdown_remarks(card, shown)
 
 
 def test_a_cost_that_a_program_reports_is_doubted_aloud(results: Any) -> None:
