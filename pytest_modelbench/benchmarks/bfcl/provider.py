@@ -38,6 +38,8 @@ JSON_TYPES = {
 
 LONGEST_NAME = 64
 
+CALLS_ANYWAY = "calls-anyway"
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -139,16 +141,19 @@ class Bfcl(Benchmark[Offer]):
         return weighted(found)
 
     def reference(self, case: BenchmarkCase, variant: str = "") -> Answer | None:
-        """Return the gold's calls; a text where none is right, any call where any is."""
+        """Return the gold's calls; a text where none is right, any call where any is.
+
+        The one variant calls a function where none is to be called.
+        """
         data = case.private.data
         category = str(data["category"])
         functions = [one for one in _list(data["functions"]) if isinstance(one, dict)]
         names = [str(one["name"]) for one in functions]
         sent = dict(zip(names, sent_names(names), strict=True))
+        if variant or ("relevance" in category and "irrelevance" not in category):
+            return Answer(calls=((sent[names[0]], {}),))
         if "irrelevance" in category:
             return Answer("None of the functions answers this.")
-        if "relevance" in category:
-            return Answer(calls=((sent[names[0]], {}),))
         gold = [one for one in _list(data["gold"]) if isinstance(one, dict)]
         calls = gold_calls(functions, gold, Language.of(category))
         return Answer(calls=tuple((sent.get(name, name), given) for name, given in calls))
@@ -181,6 +186,10 @@ def _case(record: Record) -> BenchmarkCase:
             {"category": record.category, "functions": functions, "gold": [*record.gold]}
         ),
         tags=(record.category, kind),
+        # Elsewhere doing nothing loses the check already.
+        damaged={CALLS_ANYWAY: ("calls",)}
+        if "irrelevance" in record.category and functions
+        else {},
     )
 
 
