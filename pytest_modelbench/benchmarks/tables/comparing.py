@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from pytest_modelbench.benchmarks.tables.checking import Checks
+
 RULES_VERSION = "1"
 TOLERANCE = Decimal("0.005")
 
@@ -35,16 +37,22 @@ class Rule:
         return self.share(gold, answer) >= 1.0
 
 
-def parse_rule(text: str) -> Rule:
-    """Return the rule of a text; RuleProblem names all that there are."""
+def parse_rule(text: str, field: str = "", checks: Checks | None = None) -> Rule:
+    """Return the rule of a text; RuleProblem names all that there are.
+
+    ``check`` is the function of the field's name in ``checks``, ``check:NAME`` another one.
+    """
     kind, _, rest = text.partition(":")
+    if kind == "check" and checks is not None:
+        share = checks.named(rest or re.sub(r"\W", "_", field))
+        return Rule(text, share, lambda gold: bool(folded(gold)), _other_text)
     if kind in _PLAIN and not rest:
         return _PLAIN[kind]
     if kind == "number":
         return _number_rule(text, TOLERANCE if not rest else _tolerance(rest))
     if kind == "ordinal":
         return _ordinal_rule(text, [folded(one) for one in rest.split("<")])
-    known = "exact, ci, number, number:TOLERANCE, set, date, ordinal:LOW<MIDDLE<HIGH"
+    known = "exact, ci, number, number:TOLERANCE, set, date, ordinal:LOW<MIDDLE<HIGH, check:NAME"
     raise RuleProblem(f"{text!r} is no rule; known: {known}")
 
 

@@ -15,6 +15,7 @@ from pytest_modelbench.benchmarks.tables.certifying import (
     counted,
     majority,
 )
+from pytest_modelbench.benchmarks.tables.checking import read_checks
 from pytest_modelbench.benchmarks.tables.comparing import RuleProblem, parse_rule
 from pytest_modelbench.benchmarks.tables.reading import read_table
 from pytest_modelbench.errors import UsageProblem
@@ -42,7 +43,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         required=True,
         metavar="COLUMN[=RULE]",
         help="asked for and never shown; compared by exact (default), ci, number[:TOLERANCE], set, "
-        "date or ordinal:LOW<HIGH; can be repeated",
+        "date, ordinal:LOW<HIGH or check (a function of the pack's check.py); can be repeated",
     )
     parser.add_argument(
         "--attachment", action="append", default=[], metavar="COLUMN", help="names a file"
@@ -67,10 +68,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Import a table, print the summary; exit status 1 where no row is a case."""
     expected = {}
+    folder = options.cases / (options.name or options.table.stem)
+    checks = read_checks(folder)
     for text in options.expected:
         name, _, rule = text.partition("=")
         try:
-            expected[name] = parse_rule(rule or "exact")
+            expected[name] = parse_rule(rule or "exact", name, checks)
         except RuleProblem as problem:
             raise UsageProblem(f"--expected {text}: {problem}") from None
     columns = Columns(

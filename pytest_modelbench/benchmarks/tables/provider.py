@@ -21,6 +21,7 @@ from pytest_modelbench.benchmarks.benchmark import (
     ToolRefused,
     verdict,
 )
+from pytest_modelbench.benchmarks.tables.checking import read_checks
 from pytest_modelbench.benchmarks.tables.comparing import RULES_VERSION, parse_rule
 from pytest_modelbench.benchmarks.tables.importing import ATTACHMENTS, CASES_FILE, SHARED
 from pytest_modelbench.errors import PackProblem
@@ -53,8 +54,12 @@ class Table(Benchmark[Desk]):
         fields = options.get("fields")
         if not isinstance(fields, dict) or not fields or PRESENT in fields:
             raise ValueError("write [benchmark.fields]: what is asked for = its rule")
-        self.rules = {name: parse_rule(str(rule)) for name, rule in fields.items()}
-        self.rules_version = json.dumps([RULES_VERSION, {n: r.text for n, r in self.rules.items()}])
+        checks = read_checks(folder)
+        self.rules = {name: parse_rule(str(rule), name, checks) for name, rule in fields.items()}
+        rules: list[object] = [RULES_VERSION, {n: r.text for n, r in self.rules.items()}]
+        if any(rule.text.startswith("check") for rule in self.rules.values()):
+            rules.append(checks.code)
+        self.rules_version = json.dumps(rules)
         self.prompt = str(options.get("prompt", ""))
         self.folder = folder
         self.path = folder / str(options.get("cases", CASES_FILE))

@@ -18,7 +18,7 @@ from pytest_modelbench.benchmarks.tables.comparing import parse_rule
 from pytest_modelbench.benchmarks.tables.importing import write_pack
 from pytest_modelbench.benchmarks.tables.reading import read_table
 from pytest_modelbench.cli import main
-from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.errors import PackProblem, UsageProblem
 from pytest_modelbench.packs.reading import read_pack
 
 FILES = Path(__file__).parents[3] / "data" / "field-reports" / "files"
@@ -187,6 +187,58 @@ def test_what_was_written_is_read(
         writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
         writer.writerows([["a", "b", "c"], *cells])
     assert [list(row.cells) for row in read_table(path).rows] == cells
+
+
+LATIN = st.text(st.characters(codec="latin-1", exclude_characters="\r\0"), max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    cells=st.lists(st.lists(LATIN, min_size=3, max_size=3), max_size=6),
+    delimiter=st.sampled_from(",;\t"),
+    encoding=st.sampled_from(["latin-1", "utf-8", "utf-16", "utf-32"]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC]),
+)
+def test_quotes_only_where_they_are_needed_and_an_encoding_that_is_named(
+    tmp_path: Path,
+    cells: list[list[str]],
+    delimiter: str,
+    encoding: str,
+    ending: str,
+    quoting: Any,
+) -> None:
+    path = tmp_path / "t.csv"
+    with path.open("w", encoding=encoding, newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator=ending, quoting=quoting)
+        writer.writerows([["a", "b", "c"], *cells])
+    table = read_table(path, encoding)
+    assert [list(row.cells) for row in table.rows] == cells
+    assert table.columns == ("a", "b", "c")
+
+
+PIECES = st.lists(
+    st.sampled_from([b'"', b",", b";", b"\t", b"\n", b"\r", b"\0", b"a", b"\xff", b"\xef\xbb\xbf"])
+    | st.binary(max_size=4),
+    max_size=30,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(pieces=PIECES, kind=st.sampled_from(["csv", "tsv", "jsonl", "xlsx"]))
+def test_any_file_is_a_table_or_is_refused_with_its_path(
+    tmp_path: Path, pieces: list[bytes], kind: str
+) -> None:
+    path = tmp_path / f"t.{kind}"
+    path.write_bytes(b"".join(pieces))
+    rows, told = [], str(path)
+    try:
+        table = read_table(path)
+        rows = [(len(row.cells) == len(table.columns), row.line >= 1) for row in table.rows]
+    except (PackProblem, UsageProblem) as problem:
+        told = str(problem)
+    assert set(rows) <= {(True, True)}
+    assert str(path) in told
 
 
 @pytest.mark.slow
