@@ -1,0 +1,1 @@
+"""A folder of documents → a cited, linked wiki. Import from the modules."""
