@@ -28,6 +28,7 @@ from pytest_modelbench.records import (
 from pytest_modelbench.settings import utc_now
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.writer import RunInfo
+from pytest_modelbench.worlds.disk import room_problem
 from pytest_modelbench.worlds.harvest import Harvest, from_manifest
 
 LINE_BYTES = 4096
@@ -178,6 +179,8 @@ def _run(
             course.evidence["judge"] = evidence.put(course.journal.judged)
     course.evidence["observation"] = evidence.put(observation.model_dump_json().encode())
     verdict = protocol.verify(task.case, harvested, observation)
+    if not verdict.passed and (problem := room_problem(services.run)):
+        raise Fault("disk", problem)  # nobody knows what a check or the candidate's code missed
     outcome = Outcome.PASSED if verdict.passed else Outcome.UNSOLVED
     return {"outcome": outcome, "verdict": verdict}
 

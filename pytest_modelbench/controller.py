@@ -149,6 +149,8 @@ class Controller:
             self._say(str(damage))
         if not measures(self.config):
             return
+        for line in [line for root in runs_roots() for line in sweep(root)]:
+            self._say(f"left by an earlier run: {line}")
         results = Path(self.settings.results)
         if any(map(self.roster.is_todo, self.roster.planned)):
             try:
@@ -157,8 +159,6 @@ class Controller:
                 raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
         self._catch_sigterm()
-        for line in [line for root in runs_roots() for line in sweep(root)]:
-            self._say(f"left by an earlier run: {line}")
         self._open.enter_context(open_run(runs_root(), self.settings.run))
         self.board.write()
         self.writer = Writer(results, self.run_info())
@@ -173,11 +173,14 @@ class Controller:
     def _prepare(self) -> None:
         """Have a box, and what packs need, before any cell can wait for it or fail by it."""
         from pytest_modelbench.gateway.process import sweep as sweep_gateways
+        from pytest_modelbench.worlds.disk import room_problem
         from pytest_modelbench.worlds.environment import environment, is_built
         from pytest_modelbench.worlds.levels import choose
 
-        choose(self.settings.isolation)
         sweep_gateways()
+        if problem := room_problem(runs_root()):
+            raise UsageProblem(problem)
+        choose(self.settings.isolation)
         busy = {p.cell.pack for p in self.bench.plan if p.action in TODO}
         specs = {
             case.environment: pack.name

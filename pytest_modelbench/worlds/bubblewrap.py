@@ -113,7 +113,10 @@ class BubblewrapBox:
         stderr: int,
         pass_fds: Sequence[int] = (),
     ) -> _Inside:
-        options, command, passed = self._arguments(argv, spec)
+        try:
+            options, command, passed = self._arguments(argv, spec)
+        except OSError as error:
+            raise Fault("box", f"a box cannot be laid out: {error}") from error
         arguments = _memory_file(b"".join(os.fsencode(option) + b"\0" for option in options))
         own = [arguments]
         gate_read, gate_write = os.pipe()

@@ -1,4 +1,4 @@
-"""The watch on disk: end a command whose trees grow until others have no room.
+"""The watch on disk: end a command whose trees grow until others have no room, say when it is full.
 
 A box bounds the size of each file, not their sum, and worlds may lie in shared memory, where what
 is written is memory of the machine. Free space is asked, which costs nothing; trees are measured
@@ -13,6 +13,9 @@ from pathlib import Path
 
 RESERVE = 2**30
 """Bytes of free space below which a large tree is ended, though it is within its limit."""
+
+LEAST = 16 * 2**20
+"""Bytes of free space below which nothing that is done on a disk says anything of a candidate."""
 
 LARGE = 2**28
 _ENTRIES = 200_000
@@ -48,6 +51,21 @@ class DiskWatch:
                 continue
             found.append(status.f_bavail * status.f_frsize)
         return min(found, default=0)
+
+
+def room_problem(folder: Path, tree: Path | None = None) -> str:
+    """Return that the disk of a folder of worlds is full and what to do, '' where it is not.
+
+    A disk that a candidate filled itself, in ``tree``, is its own doing.
+    """
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    if free >= LEAST or (tree is not None and tree_bytes(tree) > LARGE):
+        return ""
+    return (
+        f"the disk is full: {free / 2**20:.1f} MiB are left in {folder}, and {LEAST // 2**20} MiB "
+        "are needed; make room there, or let TMPDIR name another place"
+    )
 
 
 def tree_bytes(folder: Path) -> int:

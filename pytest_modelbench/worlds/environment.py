@@ -51,9 +51,15 @@ def environment(spec: EnvironmentSpec) -> Path | None:
     folder = cache_folder("env") / _key(spec)
     if is_built(spec):
         return folder
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if not (folder / _COMPLETE).is_file():
-            _build(spec, folder)
+    try:
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            if not (folder / _COMPLETE).is_file():
+                _build(spec, folder)
+    except OSError as error:
+        raise UsageProblem(
+            f"[environment] cannot be built in {folder}: {error}; make room there, or let "
+            f"{CACHE_VARIABLE} name another place"
+        ) from error
     return folder
 
 

@@ -109,18 +109,18 @@ def _container_problem(name: str) -> str:
         return "this root has no other user to run a container as; start it as an ordinary user"
     script = 'id -u && cat "$HOME/told" && touch "$HOME/made"'
     script += f' && exec {INTERPRETER} -I -S -c "import os; print(os.getppid())"'
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=runs_root()) as folder:
-        home = Path(folder, "home")
-        home.mkdir()
-        (home / "told").write_text("told\n")
-        try:
-            box = _container(name)
+    try:
+        box = _container(name)
+        with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=runs_root()) as folder:
+            home = Path(folder, "home")
+            home.mkdir()
+            (home / "told").write_text("told\n")
             ownership.give(home, box.owner)
             spec = BoxSpec(mounts=(Mount(home, HOME, writable=True),), workdir=TEMPORARY)
             seen = box.run(["/bin/sh", "-c", script], spec, seconds=_PROBE_SECONDS)
-        except (Fault, OSError) as error:
-            return f"{error}{_container_remedy(name, str(error))}"
-        made = (home / "made").exists()
+            made = (home / "made").exists()
+    except (Fault, OSError) as error:
+        return f"{error}{_container_remedy(name, str(error))}"
     user = os.geteuid() if box.owner is None else box.owner
     if seen.status != 0 or seen.output != f"{user}\ntold\n1\n".encode() or not made:
         told = seen.output.decode(errors="replace").strip()[-300:]
@@ -161,18 +161,17 @@ def _landlock_problem() -> str:
         )
     # The name comes by the input: in an argument, a path below /tmp would become the box's own.
     script = f'read name; cat "$name"; exec {INTERPRETER} -I -S -c "import socket; socket.socket()"'
-    with tempfile.NamedTemporaryFile(prefix=SCRATCH) as secret:
-        secret.write(b"readable")
-        secret.flush()
-        try:
+    try:
+        with tempfile.NamedTemporaryFile(prefix=SCRATCH, buffering=0) as secret:
+            secret.write(b"readable")
             seen = LandlockBox().run(
                 ["/bin/sh", "-c", script],
                 BoxSpec(workdir=TEMPORARY),
                 stdin=f"{secret.name}\n".encode(),
                 seconds=_PROBE_SECONDS,
             )
-        except (Fault, OSError) as error:
-            return str(error)
+    except (Fault, OSError) as error:
+        return str(error)
     refusals = (b"Permission denied", b"PermissionError")
     if b"readable" in seen.output or not all(text in seen.output for text in refusals):
         told = seen.output.decode(errors="replace").strip()[-300:]

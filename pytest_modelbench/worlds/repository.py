@@ -189,7 +189,11 @@ def _build(seed: Path | None, entries: list[_Entry], folder: Path) -> None:
         with contextlib.suppress(OSError):  # another builder was first; the check decides
             fresh.rename(folder)
     except OSError as error:
-        raise Fault("world", f"{fresh}: cannot build the seed repository: {error}") from error
+        raise Fault(
+            "world",
+            f"{fresh}: cannot build the seed repository: {error}; MODELBENCH_CACHE names another "
+            "place for it",
+        ) from error
     finally:
         remove(fresh)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.worlds import box
 from pytest_modelbench.worlds.box import BoxSpec, Mount
+from pytest_modelbench.worlds.disk import room_problem
 from pytest_modelbench.worlds.ownership import give
 from pytest_modelbench.worlds.removal import remove
 from pytest_modelbench.worlds.repository import REPOSITORY, TREE, SeedRepository
@@ -84,11 +85,13 @@ def open_world(seed: SeedRepository, run_folder: Path, owner: int | None = None)
     """Make a world below a run's folder; remove all of it at the end, whatever became of it.
 
     ``owner`` is that of the box that the candidate will work in. What cannot be removed is logged
-    and left to the sweep of the next start: a verdict that was reached is not lost for it.
+    and left to the sweep of the next start: a verdict that was reached is not lost for it. Fault
+    where the disk is full before or after, by others than the candidate: its work was not free.
     """
     world = World(run_folder / secrets.token_hex(8), owner)
     try:
         try:
+            _require_room(run_folder)
             world.folder.mkdir(mode=0o700)
             seed.fork(world.folder)
             world.home.mkdir(mode=0o700)
@@ -100,6 +103,12 @@ def open_world(seed: SeedRepository, run_folder: Path, owner: int | None = None)
                 "world", f"cannot make a world: {error}; TMPDIR chooses another place"
             ) from error
         yield world
+        _require_room(run_folder, world.folder)
     finally:
         for problem in remove(world.folder):
             _log.warning("could not be removed: %s", problem)
+
+
+def _require_room(folder: Path, tree: Path | None = None) -> None:
+    if problem := room_problem(folder, tree):
+        raise Fault("disk", problem)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,3 +50,84 @@ def test_results_that_do_not_fit_end_the_run_and_lose_nothing(
     assert ran.exit == 0, ran.out
     assert stored <= {entry.id for entry in project.index().entries()}
     assert project.verdicts("right") == {cell: [True] for cell in project.cells("right", 20)}
+
+
+@pytest.fixture
+def small(project: Project) -> Iterator[Path]:
+    """A TMPDIR of 64 MiB, and a file in it that takes all of the room when it is filled."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "none", project.temporary],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted: {made.stderr.strip()}")
+    yield project.temporary / "filler"
+    project.close()
+    subprocess.run(["umount", "--lazy", project.temporary], check=True)
+
+
+def fill(path: Path) -> None:
+    status = os.statvfs(path.parent)
+    path.write_bytes(bytes(status.f_bavail * status.f_frsize - 2**16))
+
+
+def test_a_full_tmpdir_is_no_verdict(project: Project, small: Path) -> None:
+    """It is told at the start; and what a candidate cannot write later says nothing of it."""
+    project.certified("one").scripted("right", delay_s=1.5)
+    fill(small)
+    full = project.start("--models", "right").wait()
+    assert full.exit == 4, full.out
+    assert f"MiB are left in {project.temporary}" in full.out
+    assert "make room there, or let TMPDIR name another place" in full.out
+    assert project.tries("right") == []
+    small.unlink()
+    going = project.start("--models", "right", "--modelbench-fault-retries", "0")
+    going.until(project.worlds)
+    fill(small)
+    ran = going.wait()
+    assert ran.exit == 1, ran.out
+    (tried,) = project.tries("right")
+    assert tried.fault is not None
+    assert f"MiB are left in {project.temporary}" in tried.fault.text
+    assert "let TMPDIR name another place" in tried.fault.text
+    assert project.verdicts("right") == {}
+    small.unlink()
+    ran = project.run("--models", "right")
+    assert ran.exit == 0, ran.out
+    assert project.verdicts("right") == {cell: [True] for cell in project.cells("right")}
+
+
+def test_a_disk_that_is_full_while_graded_gives_no_verdict_and_keeps_the_work(
+    project: Project, small: Path
+) -> None:
+    project.pack("one").scripted("right")
+    begin = project.path / "begin"
+    # A check is code of the pack's, in no box: it stands for whatever else fills the disk.
+    project.write(
+        "cases/tiny/one/hidden/test_answer.py",
+        "import os\n\n\ndef test_answer(solution):\n"
+        "    assert solution.files['answer.txt'] == b'one\\n'\n"
+        f"    if os.path.exists({str(begin)!r}):\n"
+        f"        with open({str(small)!r}, 'wb') as file:\n"
+        f"            status = os.statvfs({str(small.parent)!r})\n"
+        "            file.write(bytes(status.f_bavail * status.f_frsize - 2**16))\n"
+        "        assert False, 'what else it needs cannot be written'\n",
+    )
+    assert project.run("--models", "right").exit == 0
+    begin.touch()
+    args = ("--models", "right", "--modelbench-repeats", "2", "--modelbench-fault-retries", "0")
+    full = project.run(*args)
+    assert full.exit == 1, full.out
+    _, tried = project.tries("right")
+    assert tried.fault is not None
+    assert (tried.fault.kind, tried.fault.stage) == ("disk", "grade")
+    assert "let TMPDIR name another place" in tried.fault.text
+    assert tried.harvest is not None
+    begin.unlink()
+    small.unlink()
+    ran = project.run(*args)
+    assert ran.exit == 0, ran.out
+    assert project.verdicts("right") == {cell: [True] for cell in project.cells("right", 2)}
+    assert project.tries("right")[-1].grades == tried.id, "the candidate worked once"
