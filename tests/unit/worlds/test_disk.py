@@ -53,3 +53,17 @@ def test_holes_and_links_take_no_space(tmp_path: Path) -> None:
         file.truncate(2**34)
     (tmp_path / "link").symlink_to("/usr")
     assert disk.tree_bytes(tmp_path) < MIB
+
+
+def test_a_full_disk_is_told_unless_the_candidate_filled_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert disk.room_problem(tmp_path) == ""
+    monkeypatch.setattr(disk, "LEAST", 2**60)
+    told = disk.room_problem(tmp_path)
+    assert f"MiB are left in {tmp_path}" in told
+    assert "let TMPDIR name another place" in told
+    (tmp_path / "own").write_bytes(b"x" * 2**20)
+    assert disk.room_problem(tmp_path, tmp_path) == told
+    monkeypatch.setattr(disk, "LARGE", 2**19)
+    assert disk.room_problem(tmp_path, tmp_path) == ""
