@@ -64,6 +64,6 @@ def test_a_full_disk_is_told_unless_the_candidate_filled_it(
     assert f"MiB are left in {tmp_path}" in told
     assert "let TMPDIR name another place" in told
     (tmp_path / "own").write_bytes(b"x" * 2**20)
-    assert disk.room_problem(tmp_path, tmp_path) == told
+    assert disk.room_problem(tmp_path, tmp_path).startswith("the disk is full")
     monkeypatch.setattr(disk, "LARGE", 2**19)
     assert disk.room_problem(tmp_path, tmp_path) == ""
