@@ -515,10 +515,18 @@ def test_half_of_a_surrogate_pair_survives_both_ways(
     """FR20: as a reply, as a tool result, as a prompt."""
     server = model_server(behaviour("R32"))
     session = gateway(candidate(server)).client.grant("a", "m")
-    got = session.chat([{"role": "user", "content": "half \ud83d of it"}])
+    said: JsonValue = {"role": "user", "content": "half \ud83d of it"}
+    name: JsonValue = {"name": "read_file", "arguments": "{}"}
+    call: JsonValue = {"id": "c1", "type": "function", "function": name}
+    called: JsonValue = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result: JsonValue = {"role": "tool", "tool_call_id": "c1", "content": "a \udc00 b"}
+    got = session.chat([said, called, result], TOOLS)
     assert got.answer == "42 \ufffd"
-    assert server.seen[0].body["messages"][0]["content"] == "half \ufffd of it"
-    json.dumps(read_transcript(session.close().transcript)).encode()
+    sent = server.seen[0].body["messages"]
+    assert (sent[0]["content"], sent[2]["content"]) == ("half \ufffd of it", "a \ufffd b")
+    request, reply = read_transcript(session.close().transcript)
+    json.dumps([request, reply], ensure_ascii=False).encode()  # it can be exported as UTF-8
+    assert "\\ud83d" in str(reply["body"]), "what the server sent reads back as it was"
 
 
 def test_worker_that_goes_away_frees_its_slot(
