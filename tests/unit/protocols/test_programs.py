@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -283,6 +285,26 @@ def test_its_time_ends_it(leveled: Services, tried: Try, folder: Path) -> None:
     assert done.verdict.passed
     assert "hanging" in done.program["output"]
     assert done.program["how"].startswith("ended at its time limit after 3.")
+
+
+def test_nothing_of_a_program_works_on_after_its_time(leveled: Services, tried: Try) -> None:
+    """FR28: a session of its own, with the program's output open, repairs the file afterwards."""
+    mark = f"3{secrets.randbelow(10**9):09d}"
+    late = f"(setsid sh -c 'sleep 4; sed -i s/-/+/ calc.py; sleep {mark}' &); echo hangs"
+    command = Command(argv=["sh", "-c", f"{late}; sleep {mark}  # {{task}}"])
+    begin = time.monotonic()
+    done = tried(leveled, command, seconds=2)
+    assert done.harvested.end == "time-limit"
+    assert "hangs" in done.program["output"]
+    assert b"a - b" in done.harvested.harvest.files["calc.py"]
+    assert not done.verdict.passed
+    assert done.verdict.reason == "time-limit"
+    alive = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            alive += [entry] if mark.encode() in entry.read_bytes() else []
+    assert alive == []
+    assert time.monotonic() - begin < 60, "it waits for nobody who holds the pipe"
 
 
 def test_waits_of_the_gateway_are_no_time_of_the_program(
