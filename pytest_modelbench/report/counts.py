@@ -81,6 +81,8 @@ class CaseTally:
     faults: Counted[str] = ()
     reasons: Counted[str] = ()
     failing: Counted[tuple[str, str]] = ()
+    own: Counted[tuple[str, str]] = ()
+    """Users' own tests: (test, why it failed, or empty where it passed) and how often."""
     trust: Trust = Trust.TRUSTED
     boxes: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()

@@ -125,6 +125,14 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
             {"check": check, "reason": reason, "count": count}
             for (check, reason), count in row.failing.items()
         ],
+        "own_tests": {
+            test: {
+                "passed": passed,
+                "of": of,
+                "reasons": {why: n for (name, why), n in row.own.items() if name == test and why},
+            }
+            for test, (passed, of) in row.own_tests.items()
+        },
         "trust": str(row.trust),
         "boxes": list(row.boxes),
         "served_models": list(row.served),

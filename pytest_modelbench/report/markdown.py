@@ -55,6 +55,8 @@ def markdown(card: Scorecard) -> str:
         _table(("candidate", "by", "list $"), _apart(card)),
         "### Where answers fail" if any(row.reasons for row in card.rows) else "",
         _table(("candidate", "check or reason", "count"), _failures(card)),
+        "### Own tests" if any(row.own for row in card.rows) else "",
+        _table(("candidate", "test", "passed", "why not"), _own_tests(card)),
         "### Agent" if any(row.behaviour for row in card.rows) else "",
         _table(("candidate", "what", "attempts", "in all"), _behaviour(card)),
         "### Cases",
@@ -303,6 +305,13 @@ def _failures(card: Scorecard) -> Iterable[Sequence[str]]:
         for (check, reason), count in row.failing.items():
             why = f": {_text(reason)}" if reason else ""
             yield _text(row.candidate), f"check {_text(check)}{why}", str(count)
+
+
+def _own_tests(card: Scorecard) -> Iterable[Sequence[str]]:
+    for row in card.rows:
+        for test, (passed, of) in row.own_tests.items():
+            why = [f"{_text(w)} {n}" for (name, w), n in row.own.items() if name == test and w]
+            yield _text(row.candidate), _text(test), f"{passed}/{of}", ", ".join(why)
 
 
 def _behaviour(card: Scorecard) -> Iterable[Sequence[str]]:

@@ -106,6 +106,8 @@ class Row:
     misbehaved: Mapping[str, int]
     reasons: Mapping[str, int]
     failing: Mapping[tuple[str, str], int]
+    own: Mapping[tuple[str, str], int]
+    """Users' own tests: (test, why it failed, or empty where it passed) and how often."""
     trust: Trust
     boxes: tuple[str, ...]
     served: tuple[str, ...]
@@ -150,6 +152,15 @@ class Row:
         if not self.billed_cost.complete or not self.passes or self.billed_cost.total is None:
             return None
         return self.billed_cost.total / self.passes
+
+    @property
+    def own_tests(self) -> dict[str, tuple[int, int]]:
+        """Return of each of a user's own tests how many attempts passed it, of how many."""
+        found: dict[str, tuple[int, int]] = {}
+        for (test, why), count in sorted(self.own.items()):
+            passed, of = found.get(test, (0, 0))
+            found[test] = (passed + (0 if why else count), of + count)
+        return found
 
     @property
     def failing_checks(self) -> Counter[str]:
@@ -215,6 +226,7 @@ def make_row(
         misbehaved=_total(found.misbehaved for found in judged.values()),
         reasons=_total(found.reasons for found in judged.values()),
         failing=_total(found.failing for found in judged.values()),
+        own=_total(found.own for found in judged.values()),
         trust=Trust.least(found.trust for found in judged.values()),
         boxes=tuple(sorted({box for found in judged.values() for box in found.boxes if box})),
         served=tuple(sorted({name for found in judged.values() for name in found.served if name})),

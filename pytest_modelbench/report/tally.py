@@ -57,7 +57,7 @@ def tally(
     """
     tallies: dict[str, Tally] = {}
     wanted = None if cases is None else set(cases)
-    adder = _Adder()
+    adder = _Adder(_own_tests(index, pack, candidate))
     for case, tries in index.cases(pack, candidate):
         if wanted is not None and case not in wanted:
             continue
@@ -162,7 +162,8 @@ class _Adder:
     What is equal in many cases is kept once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, own: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        self._own = own
         self._kept: dict[Any, Any] = {}  # Any: each key is its own value
         self._marks: dict[Any, Any] = {}  # Any: as above; apart, since 1 equals True
         self._names: dict[tuple[frozenset[str], tuple[str, ...]], list[tuple[int, str]]] = {}
@@ -193,6 +194,9 @@ class _Adder:
         if any([detail.measures for detail in details]):
             case.measures = _by_name(details)
         self._add_work(case, found.worked)
+        if self._own:
+            tests = [test for entry in found.worked for test in self._own.get(entry.id, ())]
+            case.own = self._counted(tests)
         return case
 
     def _add_work(self, case: CaseTally, attempts: Sequence[Entry]) -> None:
@@ -261,6 +265,26 @@ def _by_name(details: Sequence[Detail]) -> Mapping[str, tuple[float, ...]]:
             found[name] = (*found.get(name, ()), float(value))
     return found
 
+
+def _own_tests(index: Index, pack: str, candidate: str) -> dict[str, list[tuple[str, str]]]:
+    """Return what users' own tests found, by attempt: (test, why it failed).
+
+    Of a test that was changed only what its newest source found counts.
+    """
+    checks = [c for c in index.checks() if (c.pack, c.candidate) == (pack, candidate)]
+    newest: dict[str, tuple[str, str]] = {}
+    for check in checks:
+        newest[check.name] = max(newest.get(check.name, ("", "")), (check.started, check.source))
+    found: dict[str, list[tuple[str, str]]] = {}
+    for check in checks:
+        if check.source == newest[check.name][1]:
+            why = "" if check.passed else check.reason or FAILED
+            found.setdefault(check.attempt, []).append((check.name, why))
+    return found
+
+
+FAILED = "failed"
+"""Why a user's own test did not pass, where it says nothing."""
 
 _TRUSTED = {str(Trust.TRUSTED)}
 _NOTHING: Mapping[int, str] = {}

@@ -18,17 +18,17 @@ from pytest_modelbench.report.numbers import (
     clock,
     dollars,
     duration,
-    measures_in_words,
     money,
     plural,
     scores_in_words,
     tokens,
 )
 from pytest_modelbench.report.pairs import MIDP, Pair
+from pytest_modelbench.report.remarks import row_remarks
 from pytest_modelbench.report.resources import spend, used, wall_seconds
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
-from pytest_modelbench.report.verdicts import mean_reward, next_commands, verdict_notes
+from pytest_modelbench.report.verdicts import next_commands, verdict_notes
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     Decision,
@@ -167,45 +167,10 @@ class _Page:
             told = scores_in_words(card.guesses)
             lines += self._folded(f"  guessing gets: {self._text(told)}", "    ")
         for row in card.rows:
-            lines += self._remarks(row)
+            for remark in row_remarks(row):
+                told = f"  {self.names[row.candidate]}: {self._text(remark)}"
+                lines += self._folded(told, "    ")
         return lines
-
-    def _remarks(self, row: Row) -> list[str]:
-        name = self.names[row.candidate]
-        remarks = []
-        if row.missing and row.bounds and row.verdicts:
-            low, high = (format_percent(end, 1) for end in row.bounds)
-            rate = format_percent(row.rate, 1)
-            remarks.append(
-                f"{row.passes} of {row.verdicts} verdicts, {rate} % "
-                f"{format_interval(row.interval, 1)}; {row.missing} of {row.cells} cells "
-                f"{_have(row.missing)} no verdict, as fails or as passes they make it "
-                f"{low} to {high} %"
-            )
-        if row.scores and row.candidate not in BUILT_IN:
-            remarks.append(self._text(scores_in_words(row.scores)))
-        if row.measures and row.candidate not in BUILT_IN:
-            remarks.append(self._text(measures_in_words(row.measures)))
-        if row.scored and row.mean_reward is not None:
-            remarks.append(mean_reward(row))
-        if row.scripted:
-            remarks.append("scripted: answers were played from a file, no model was asked")
-        cost = row.list_cost
-        if cost.total is not None and not cost.complete:
-            remarks.append(
-                f"list price {dollars(cost.total)} for {cost.known} of {cost.of} cells, "
-                "unknown for the others"
-            )
-        metered = row.tokens["input"]
-        if 0 < metered.known < metered.of:
-            remarks.append(f"tokens known for {metered.known} of {metered.of} attempts")
-        if row.superseded:
-            remarks.append(f"{plural(row.superseded, 'older attempt')} superseded by a fresh start")
-        if len(row.boxes) > 1:
-            remarks.append(f"isolation differed: {self._text(', '.join(row.boxes))}")
-        if len(row.served) > 1:
-            remarks.append(f"served by several models: {self._text(', '.join(row.served))}")
-        return [line for text in remarks for line in self._folded(f"  {name}: {text}", "    ")]
 
     def pairs(self) -> list[str]:
         card = self.card
@@ -256,6 +221,7 @@ class _Page:
         lines = self._counts("fails", {r.candidate: r.reasons for r in card.rows if r.reasons})
         checks = {row.candidate: row.failing_checks for row in card.rows if row.failing}
         lines += self._counts("checks", checks)
+        lines += self._own_tests()
         acted = {row.candidate: _misbehaviour(row) for row in card.rows if _misbehaviour(row)}
         lines += self._counts("agent", acted)
         measured = [row for row in card.rows if row.candidate not in BUILT_IN]
@@ -275,6 +241,15 @@ class _Page:
         lines += self._old()
         for number, command in enumerate(next_commands(card)):
             lines += self._wrapped("" if number else "next", [self._text(command)])
+        return lines
+
+    def _own_tests(self) -> list[str]:
+        lines: list[str] = []
+        rows = [row for row in self.card.rows if row.own]
+        for row in rows if len(rows) <= MOST_LINES else ():
+            told = [f"{self._text(t)} {passed}/{of}" for t, (passed, of) in row.own_tests.items()]
+            told[0] = f"{self.names[row.candidate]}: {told[0]}"
+            lines += self._wrapped("" if lines else "tests", told)
         return lines
 
     def _used(self) -> list[str]:

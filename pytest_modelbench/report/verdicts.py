@@ -7,7 +7,6 @@ import shlex
 from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.pairs import OnReward, Pair
-from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import (
     Decision,
@@ -59,15 +58,6 @@ def next_commands(card: Scorecard) -> list[str]:
         _, case, name = min(failed)
         commands.append(f"modelbench show {shlex.quote(f'{case}:{name}:1')}")
     return commands
-
-
-def mean_reward(row: Row) -> str:
-    """Return a mean reward with failures, and never only without them."""
-    told = f"mean reward {row.mean_reward:.3f}"
-    if row.reward_interval is not None:
-        told += f" [{row.reward_interval.low:.3f} to {row.reward_interval.high:.3f}]"
-    apart = row.mean_reward_of_passes
-    return told + ("" if apart is None else f", failures among them; of passes alone {apart:.3f}")
 
 
 def on_reward(found: OnReward, level: float) -> str:

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from pytest_modelbench.records import Identity
+from pytest_modelbench.records import CheckRecord, Identity
 from pytest_modelbench.report import stored
+from pytest_modelbench.report.data import as_data
+from pytest_modelbench.report.markdown import markdown
 from pytest_modelbench.report.stored import OTHER_NOTE, report_all
+from pytest_modelbench.report.terminal import render
 from pytest_modelbench.store.index import Index
 
 
@@ -104,3 +107,42 @@ def test_several_processes_count_what_one_does(
 
     assert report_all(results.root) == alone
     assert len(alone.damages) == 1
+
+
+def test_users_own_tests_are_counted_for_the_attempts_that_count(results: Any, record: Any) -> None:
+    results.append(*(record("a", "x", n, "p", id=f"own-{n}") for n in range(1, 5)))
+    path = next(results.root.rglob("*.jsonl"))
+    found = [("own-1", "s1", True, ""), ("own-2", "s1", False, "assert 1 == 2")]
+    found += [("own-1", "s2", False, "too long"), ("own-2", "s2", True, "")]
+    found += [("own-3", "s2", False, ""), ("another", "s2", True, "")]
+    with path.open("a") as file:
+        for number, (attempt, source, passed, reason) in enumerate(found):
+            check = CheckRecord(
+                id=f"check-{number}",
+                run="run-0",
+                pack="executor",
+                case="x",
+                candidate="a",
+                repeat=1,
+                attempt=attempt,
+                name="tests/test_own.py::test_short",
+                source=source,
+                passed=passed,
+                reason=reason,
+                started=f"2026-01-09T10:00:0{number}.000Z",
+                seconds=0.1,
+            )
+            file.write(check.to_line() + "\n")
+    card = results.count({"a": {"x": "pppp"}})
+
+    assert card.rows[0].own_tests == {"tests/test_own.py::test_short": (1, 3)}
+    assert "tests    a: tests/test_own.py::test_short 1/3" in render(card)
+    assert as_data(card)["candidates"][0]["own_tests"] == {
+        "tests/test_own.py::test_short": {
+            "passed": 1,
+            "of": 3,
+            "reasons": {"too long": 1, "failed": 1},
+        }
+    }
+    told = markdown(card).split("### Own tests")[1]
+    assert "| 1/3      | too long 1, failed 1 |" in told or "failed 1, too long 1" in told
