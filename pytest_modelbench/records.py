@@ -272,7 +272,7 @@ class AttemptRecord(Line):
         default=None, description="files up to 4 kB in all kept in the line, else evidence holds it"
     )
     versions: dict[str, str] = Field(
-        default_factory=dict, description="of what was at work: program, as it says itself"
+        default_factory=dict, description="of what was at work: program, judge (the model)"
     )
     grades: str = Field(
         default="", description="a regrade: id of the attempt whose harvest it judges"

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.records import Role
 from pytest_modelbench.store.reader import read
 
 if TYPE_CHECKING:
@@ -96,22 +97,27 @@ def used_before(bench: Bench, now: float) -> tuple[Used, ...]:
 
     registry = bench.registry
     declared = [w for server in registry.servers.values() for w in server.windows]
-    declared += [w for candidate in bench.candidates for w in candidate.windows]
+    declared += [w for candidate in bench.called for w in candidate.windows]
     if not declared:
         return ()
     since = now - max(window.hours for window in declared) * 3600
     index = read(Path(bench.settings.results), details=True)
+    cases = (case for pack in (*bench.packs, *bench.lent) for case in pack.cases)
+    judges = {(case.pack, case.id): case.check.judge for case in cases if case.check.judge}
     found = []
     for entry in index.entries():
         at = datetime.fromisoformat(entry.started).timestamp()
         if at < since or entry.detail is None:
             continue
-        candidate = registry.candidates.get(entry.candidate)
-        for usage in entry.detail.usage.values():
+        for role, usage in entry.detail.usage.items():
+            name = judges.get((entry.pack, entry.case)) if role == Role.JUDGE else entry.candidate
+            if name is None:
+                continue  # whoever judged it then, nobody does now
+            candidate = registry.candidates.get(name)
             billed = usage.get("billed_usd")
             found.append(
                 Used(
-                    candidate=entry.candidate,
+                    candidate=name,
                     server=candidate.server if candidate is not None else "",
                     at=at,
                     requests=usage.get("requests") or 0,

@@ -17,7 +17,7 @@ class Journal:
 
     ``held`` are the seconds that the gateway held its calls for; ``transcript`` is gzip of JSON
     lines, as the gateway wrote it, empty where no model was called. ``versions`` are those of what
-    was at work, an agent program's by ``program``.
+    was at work, an agent program's by ``program``, the model that judged by ``judge``.
     """
 
     attempt: str = ""

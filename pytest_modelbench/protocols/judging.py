@@ -60,6 +60,7 @@ def seated(case: Case, services: Services, journal: Journal) -> Iterator[Seat | 
     finally:
         ended = session.close()
         journal.usage[Role.JUDGE] = ended.usage
+        journal.versions["judge"] = ended.served_model or judge.model
         journal.held += ended.held_seconds
         journal.judged = ended.transcript
 

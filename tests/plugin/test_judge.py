@@ -83,12 +83,16 @@ def test_a_judge_has_its_own_place(project: Project, model_server: Servers) -> N
         own, judges = record.usage[Role.CANDIDATE], record.usage[Role.JUDGE]
         assert (own.input, judges.calls, judges.input) == (None, 1, 1000)
         assert judges.list_usd == pytest.approx(0.002)
+        assert record.versions == {"judge": "judge-model"}
         assert set(record.evidence) == {"observation", "transcript", "judge"}
     assert "judge $0.0040, apart" in ran.out, ran.out
     status, shown = modelbench(project, "show", good.id)
     assert status == 0, shown
     assert "the judge, call 1" in shown
     assert "Is this the word one?" in shown
+
+    status, found = modelbench(project, "audit")
+    assert (status, "findings: 0" in found) == (0, True), found
 
     # A judge that talks: a fault, no verdict, paid, and graded again without the candidate.
     judge.talks = True
