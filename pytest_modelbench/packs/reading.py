@@ -361,13 +361,13 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
         versions = table.take_texts("versions")
         threshold = table.take_number("threshold", whole=False, most=1.0)
         judge = table.take_text("judge")
+        least_trust = Trust(table.take_choice("least_trust", list(Trust), default.least_trust))
         if judge and (mode != "separate" or least_trust is not Trust.JUDGED):
             table.problem(
                 "judge",
                 "a judge is asked by checks of mode separate, and its verdicts are judged",
                 'write mode = "separate", and leave least_trust out',
             )
-        least_trust = Trust(table.take_choice("least_trust", list(Trust), default.least_trust))
         if mode == "in-process" and least_trust is Trust.TRUSTED:
             table.problem(
                 "least_trust",

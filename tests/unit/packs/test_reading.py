@@ -345,6 +345,16 @@ def test_a_chain_of_links_that_leaves(project: Project) -> None:
     ]
 
 
+@pytest.mark.parametrize("beside", ['mode = "in-process"', 'least_trust = "evident"'])
+def test_a_judge_is_for_checks_that_may_be_judged(project: Project, beside: str) -> None:
+    manifest = "cases/tiny/pack.toml"
+    project.write({manifest: f'[pack]\n[check]\njudge = "wise"\n{beside}\n'})
+    what = "a judge is asked by checks of mode separate, and its verdicts are judged"
+    assert project.problems() == [(manifest, 3, what)]
+    project.write({manifest: '[pack]\n[check]\njudge = "wise"\n'})
+    assert project.read().case("one").check.judge == "wise"
+
+
 @pytest.mark.parametrize("part", ["seed", "hidden"])
 def test_a_part_that_is_a_link(project: Project, part: str) -> None:
     folder = project.case_folder / part

@@ -269,6 +269,15 @@ def test_a_program_without_a_model_is_judged_by_its_work(
     assert not done.journal.usage
 
 
+def test_calls_that_the_server_leaves_in_the_text_are_counted(
+    services: Services, tried: Try, folder: Path
+) -> None:
+    """FR12, with a program in the agent's place."""
+    text = '<tool_call>{"name": "write_file", "arguments": {"path": "x"}}</tool_call>'
+    done = tried(services, stub(folder, "chat", "{task}"), said(text))
+    assert (done.journal.counts["turns"], done.journal.counts["tool_calls_as_text"]) == (1, 1)
+
+
 def test_its_turns_end_at_the_gateway(
     services: Services, tried: Try, folder: Path, backed: Running
 ) -> None:
