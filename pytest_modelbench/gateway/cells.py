@@ -84,7 +84,7 @@ class Windows:
 
     def read(self, candidate: str, readings: tuple[Reading, ...]) -> None:
         """Take up what a provider says."""
-        self._told[candidate].read(readings)
+        self._told[candidate].read(readings, time.time())
 
     def hold(self, candidate: str) -> Hold | None:
         """Return what keeps a candidate's new cells out, None for nothing."""

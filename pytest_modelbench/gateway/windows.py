@@ -14,6 +14,10 @@ MARGIN_SECONDS = 60.0
 """Waited past a reset that a provider names: clocks differ, and some name whole minutes."""
 
 
+LONGEST_SECONDS = 32 * 86400.0
+"""A window whose reset is further away is no window: a made-up one must not hold cells for ever."""
+
+
 class Reading(Record):
     """What a provider says of one window: the share used, by whomever, and when it is reset.
 
@@ -148,9 +152,11 @@ class UsageWindows:
         for one in self._declared:
             one.add(used, own=own)
 
-    def read(self, readings: Iterable[Reading]) -> None:
+    def read(self, readings: Iterable[Reading], now: float) -> None:
         """Take up what a provider says; the newest word on a window counts."""
         for reading in readings:
+            if reading.reset > now + LONGEST_SECONDS:
+                continue
             known = self._read.get(reading.name)
             # A reset that has moved by more than clocks differ is another window's.
             same = known is not None and abs(known.newest.reset - reading.reset) < MARGIN_SECONDS

@@ -205,6 +205,7 @@ def test_a_stream_of_messages_is_passed_as_it_came(
     assert read["finish"] == "tool_use"
 
 
+@pytest.mark.slow
 def test_the_library_reads_the_stream_with_its_signatures(
     model_server: Servers, gateway: Gateways
 ) -> None:
@@ -249,6 +250,7 @@ def test_a_whole_message_is_passed_as_it_came(model_server: Servers, gateway: Ga
     assert session.close().usage.output == 1
 
 
+@pytest.mark.slow
 def test_a_broken_stream_is_tried_again_and_no_half_is_passed(
     model_server: Servers, gateway: Gateways
 ) -> None:
@@ -422,6 +424,7 @@ def test_responses_are_passed_as_they_came(
     assert read["tool_calls"][0]["id"] == "call_1"
 
 
+@pytest.mark.slow
 def test_the_openai_library_reads_a_passed_stream(model_server: Servers, gateway: Gateways) -> None:
     openai = pytest.importorskip("openai")
     items = OUTPUT[:3]

@@ -68,26 +68,36 @@ def codex(primary: int, secondary: int = 5, reset: float = NOW + 600) -> dict[st
 
 def test_providers_headers_count_whoever_used_it_and_the_newest_word_counts() -> None:
     mine = windows()
-    mine.read(readings_of_headers(codex(79), NOW))
+    mine.read(readings_of_headers(codex(79), NOW), NOW)
     assert mine.hold(NOW) is None
-    mine.read(readings_of_headers(codex(80), NOW))
+    mine.read(readings_of_headers(codex(80), NOW), NOW)
     hold = mine.hold(NOW)
     assert hold.until == NOW + 600 + MARGIN_SECONDS
     assert hold.why == "80% of the provider's window primary of 5 h is used"
     assert mine.hold(hold.until) is None
-    mine.read(readings_of_headers(codex(10), NOW))
+    mine.read(readings_of_headers(codex(10), NOW), NOW)
     assert mine.hold(NOW) is None
 
 
 def test_allowance_counts_from_the_first_reading_of_each_window() -> None:
     mine = windows(allowance=0.1)
-    mine.read(readings_of_headers(codex(40), NOW))
-    mine.read(readings_of_headers(codex(49), NOW))
+    mine.read(readings_of_headers(codex(40), NOW), NOW)
+    mine.read(readings_of_headers(codex(49), NOW), NOW)
     assert mine.hold(NOW) is None
-    mine.read(readings_of_headers(codex(50), NOW))
+    mine.read(readings_of_headers(codex(50), NOW), NOW)
     assert "this run has used 10% of the provider's window primary" in mine.hold(NOW).why
-    mine.read(readings_of_headers(codex(3, reset=NOW + 18600), NOW))
+    mine.read(readings_of_headers(codex(3, reset=NOW + 18600), NOW), NOW)
     assert mine.hold(NOW) is None
+
+
+def test_a_window_that_is_reset_in_years_holds_nothing() -> None:
+    mine = windows()
+    week = Reading(name="seven_day", share=1.0, reset=NOW + 7 * 86400)
+    years = Reading(name="made-up", share=1.0, reset=NOW + 1e9)
+    mine.read([years], NOW)
+    assert mine.hold(NOW) is None
+    mine.read([week, years], NOW)
+    assert mine.hold(NOW).until == week.reset + MARGIN_SECONDS
 
 
 @pytest.mark.parametrize(
