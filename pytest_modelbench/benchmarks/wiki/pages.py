@@ -10,7 +10,9 @@ from dataclasses import dataclass
 INDEX = "index.md"
 
 _CITATION = re.compile(r"\[(D\d{2,3})\](?!\()")
-_LINK = re.compile(r"(?<!!)\[[^\[\]\n]*\]\(\s*([^()\s]+)[^()\n]*\)")
+# Pages are a candidate's: no pattern here takes more than a few times as long for twice the text.
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]*)\]\(([^()\n]*)\)")
+_HEADING = re.compile(r"^# +(\S[^\n]*)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.,])\d(?:[\d.,]*\d)?(?!\w)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -33,14 +35,15 @@ def read_pages(pages: Mapping[str, str]) -> list[Page]:
 
 
 def _page(name: str, text: str) -> Page:
-    heading = re.search(r"^# +(.+?)\s*$", text, re.MULTILINE)
-    title = heading.group(1) if heading else name.removesuffix(".md")
+    heading = _HEADING.search(text)
+    title = heading.group(1).strip() if heading else name.removesuffix(".md")
+    targets = [target.split()[0] for _, target in _LINK.findall(text) if target.strip()]
     links = [
         posixpath.normpath(target.partition("#")[0])
-        for target in _LINK.findall(text)
+        for target in targets
         if not re.match(r"[a-z]+:|#", target)
     ]
-    shown = re.sub(r"(?<!!)\[([^\[\]\n]*)\]\([^()\n]*\)", r"\1", _CITATION.sub("", text))
+    shown = _LINK.sub(r"\1", _CITATION.sub("", text))
     return Page(name, title, text, shown, tuple(links), tuple(_CITATION.findall(text)))
 
 

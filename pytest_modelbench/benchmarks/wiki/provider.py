@@ -24,8 +24,8 @@ COMPLETED = "completed"
 PASS_AT = 0.8
 """The share from which a part of the score is a check that is passed."""
 
-MOST_PAGES = 200
-MOST_CHARS = 50_000
+MOST_PAGES = 100
+MOST_CHARS = 20_000
 OPTIONS = ("dev", "test", "key")
 _SETTINGS = ("seed", "scale", "prose", "noise")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}\.md")

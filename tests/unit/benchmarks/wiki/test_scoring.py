@@ -242,3 +242,23 @@ def test_a_page_is_read() -> None:
     assert page.citations == ("D03", "D10")
     assert numbers(page.prose) == ["12"]
     assert shingles("One, two. three", 2) == [("one", "two"), ("two", "three")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "[](" + "a" * 20_000,
+        "[](" + "a " * 10_000,
+        "# a" + " " * 20_000 + "b",
+        "#" + " " * 20_000,
+        "1" + "," * 20_000,
+        "[" * 20_000,
+        "[D01]" * 4000,
+        "forty" + "-" * 20_000,
+        "1.1.1," * 3000,
+        "one hundred and " * 1200,
+    ],
+)
+def test_a_page_made_to_be_slow_to_read_is_read(page: str) -> None:
+    """Patterns that go back over what they read would take hours for these."""
+    assert 0 <= score(ARCHIVE, {**WIKI, "x.md": page}).reward <= 1
