@@ -99,10 +99,14 @@ def test_a_reference_is_made_of_what_has_to_hold(tmp_path: Path, kind: str, said
 
 
 def test_only_the_rows_that_are_named_go(tmp_path: Path) -> None:
+    state = copy.deepcopy(STATE)
+    sheet = state["google_sheets"]["spreadsheets"][0]["worksheets"][1]
+    sheet["rows"].append({"row_id": 2, "cells": {"A": "z"}})
     gone = {"type": "google_sheets_row_not_exists", **IN_W, "cells": {"A": "x"}}
-    kept = {"type": "google_sheets_row_exists", "worksheet_id": "w0", "cells": {"A": "x"}}
-    verdict = judged(benchmark(tmp_path, record(gone, kept)), "reference", tmp_path)
-    assert verdict.passed
+    kept = {"type": "google_sheets_row_exists", **IN_W, "cells": {"A": "z"}}
+    other = {"type": "google_sheets_row_exists", "worksheet_id": "w0", "cells": {"A": "x"}}
+    found = benchmark(tmp_path, record(gone, kept, other, state=state))
+    assert judged(found, "reference", tmp_path).passed
 
 
 def test_upstreams_own_task_is_solvable_and_not_solved_by_doing_nothing(tmp_path: Path) -> None:
