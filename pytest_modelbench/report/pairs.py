@@ -144,7 +144,11 @@ def compare(
     else:
         declared = list(combinations(names, 2))
     family = len(declared)
-    found = [_Compared.of(passes[a], passes[b], repeats, midp=midp) for a, b in declared]
+    whole = {name: _whole(by_case, repeats) for name, by_case in passes.items()}
+    found = [
+        _Compared.of(passes[a], passes[b], repeats, (whole[a], whole[b]), midp=midp)
+        for a, b in declared
+    ]
     tested = [pair for pair in found if pair.cases]
     adjusted = iter(holm([pair.p for pair in tested], family))
     pairs = tuple(
@@ -195,17 +199,27 @@ class _Compared:
     plan: RepeatPlan | None
 
     @classmethod
-    def of(cls, a: Passes, b: Passes, repeats: int, *, midp: bool = False) -> _Compared:
-        shared = [case for case in a if a[case][1] == repeats == b[case][1]]
-        a_passes = [a[case][0] for case in shared]
-        b_passes = [b[case][0] for case in shared]
-        attempts = [repeats] * len(shared)
-        a_scores = CaseScores.of_passes(a_passes, attempts)
-        b_scores = CaseScores.of_passes(b_passes, attempts)
+    def of(
+        cls,
+        a: Passes,
+        b: Passes,
+        repeats: int,
+        whole: tuple[CaseScores | None, CaseScores | None],
+        *,
+        midp: bool = False,
+    ) -> _Compared:
+        a_scores, b_scores = whole
+        if a_scores is None or b_scores is None:
+            shared = [case for case in a if a[case][1] == repeats == b[case][1]]
+            attempts = [repeats] * len(shared)
+            a_scores = CaseScores.of_passes([a[case][0] for case in shared], attempts)
+            b_scores = CaseScores.of_passes([b[case][0] for case in shared], attempts)
+        a_passes, b_passes = a_scores.numerators, b_scores.numerators
+        attempts = [repeats] * len(a_scores)
         differences = case_differences(a_scores, b_scores)
         test = sign_flip(differences)
         plan = repeat_plan(a_passes, b_passes, attempts, attempts) if repeats > 1 else None
-        left_out = len(a) - len(shared)
+        left_out = len(a) - len(a_scores)
         method = test.method
         if (
             test.draws is None
@@ -215,7 +229,7 @@ class _Compared:
         if midp and repeats == 1:
             counts = pair_counts(differences)
             p, method = mcnemar_midp(counts.a_more, counts.b_more), MIDP
-        return cls(len(shared), left_out, a_scores, b_scores, differences, p, method, plan)
+        return cls(len(a_scores), left_out, a_scores, b_scores, differences, p, method, plan)
 
     def judged(
         self,
@@ -265,6 +279,15 @@ class _Compared:
             bounds=bounds,
             repeats=self.plan,
         )
+
+
+def _whole(by_case: Passes, repeats: int) -> CaseScores | None:
+    """Return the scores of one whose cases are all complete: the same in each of its pairs."""
+    if any(judged != repeats for _, judged in by_case.values()):
+        return None
+    return CaseScores.of_passes(
+        [passed for passed, _ in by_case.values()], [repeats] * len(by_case)
+    )
 
 
 @lru_cache(maxsize=4096)

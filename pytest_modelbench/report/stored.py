@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 
@@ -59,6 +59,25 @@ def report_all(
     holds. ``uncertified`` is by pack and case. Without ``identify`` the newest stored version of
     each case and candidate is today's, and older ones are ``old``.
     """
+    with collector_paused():
+        return _report_all(
+            root,
+            packs,
+            candidates,
+            identify,
+            Options(interval=interval, baseline=baseline),
+            uncertified or {},
+        )
+
+
+def _report_all(
+    root: Path,
+    packs: Collection[str] | None,
+    candidates: Collection[str] | None,
+    identify: IdentifyIn | None,
+    options: Options,
+    uncertified: Mapping[str, Mapping[str, str]],
+) -> Report:
     cards: list[Scorecard] = []
     damages: list[Damage] = []
     duplicates = 0
@@ -78,13 +97,11 @@ def report_all(
             for note, one in counted.by_note.items():
                 one.share(strings)
                 found.setdefault(note, _Group()).tallies.append(one)
-        options = Options(
-            interval=interval, baseline=baseline, uncertified=(uncertified or {}).get(pack, {})
-        )
+        mine = replace(options, uncertified=uncertified.get(pack, {}))
         for note, group in found.items():
             grid = group.grid(pack, candidates)
             if grid.candidates and grid.cases:
-                cards.append(from_tallies(group.tallies, grid, today, options, note))
+                cards.append(from_tallies(group.tallies, grid, today, mine, note))
     cards.sort(key=lambda card: (card.note, card.grid.pack))
     return Report(tuple(cards), tuple(damages), duplicates)
 

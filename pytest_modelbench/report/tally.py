@@ -6,7 +6,6 @@ thousand results take the memory of their cases.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
@@ -35,8 +34,6 @@ from pytest_modelbench.store.index import (
     Tries,
     standing_among,
 )
-
-_OWN = {Role.CANDIDATE}
 
 _Item = TypeVar("_Item", bound=Hashable)
 
@@ -222,7 +219,7 @@ class _Adder:
             counts = [0.0] * len(COUNTS)
             for at, name in self._present(names, COUNTS):
                 counts[at] = sum([usage.get(name, 0) for usage in used])
-            case.totals = array("d", sums)
+            case.totals = tuple(sums)
             case.known = self._shared(tuple(known))
             case.counts = tuple(counts)
         acted = [item for d in details for item in d.counts.items() if item[1]]
@@ -308,9 +305,10 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
         if entry.detail is None:
             continue
         is_counted = entry.stage is None if counted is None else entry.id in counted
-        if is_counted and entry.detail.usage.keys() <= _OWN:
-            continue
-        for role, used in entry.detail.usage.items():
+        usage = entry.detail.usage
+        if is_counted and len(usage) == 1 and "candidate" in usage:
+            continue  # nearly all are so
+        for role, used in usage.items():
             if role == Role.CANDIDATE and is_counted:
                 continue
             where = "other tries" if role == Role.CANDIDATE else role

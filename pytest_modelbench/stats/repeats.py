@@ -57,8 +57,8 @@ class CaseScores:
         for position, (passed, tried) in enumerate(zip(passes, attempts, strict=True)):
             if not (tried > 0 and 0 <= passed <= tried):
                 raise ValueError(f"case {position} has {passed} passes of {tried} attempts")
-        common = math.lcm(*attempts) if attempts else 1
-        numerators = tuple(k * (common // n) for k, n in zip(passes, attempts, strict=True))
+        common = math.lcm(*set(attempts)) if attempts else 1
+        numerators = tuple([k * (common // n) for k, n in zip(passes, attempts, strict=True)])
         return cls(numerators, common, sum(attempts))
 
     @classmethod
