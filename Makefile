@@ -20,7 +20,7 @@ ARGS ?=
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
 
-.PHONY: help demo agents test check install install-dev lint types docs tests quick soak fuzz coverage format clean
+.PHONY: help demo agents test check install install-dev lint types docs tests quick soak containers fuzz coverage format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -72,6 +72,9 @@ quick: install-dev ## the tests that take no more than a few seconds each
 
 soak: install-dev ## 2,000 attempts at -n 4, and 200 that are killed midway: nothing is left behind
 	MODELBENCH_SOAK=2000 $(BIN)/pytest tests/plugin/test_soak.py
+
+containers: install-dev ## every attack in containers of Docker and Podman, where these run
+	MODELBENCH_LEVELS=docker,podman $(PYTEST) tests/agreement/test_attacks.py -k 'docker or podman'
 
 # Not a developer's dependency: it is there for few platforms.
 fuzz: install-dev ## a million inputs each for what the trusted side reads of a candidate

@@ -21,7 +21,7 @@ import pytest
 from pytest_modelbench.records import AttemptRecord, Outcome
 from pytest_modelbench.report.escape import escape as shown
 from pytest_modelbench.worlds.box import INTERPRETER
-from pytest_modelbench.worlds.levels import probe
+from pytest_modelbench.worlds.levels import ON_DEMAND, probe, probe_named
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("MODELBENCH_DATA", HERE.parent / "data"))
@@ -56,7 +56,7 @@ def test_arity(solution):
 FIXTURES = {path.parent.name: path.parent for path in sorted(CORPUS.glob("*/attack.toml"))}
 FIXTURES |= {path.parent.name: path.parent for path in sorted(OWN.glob("*/attack.toml"))}
 LEVELS = [level.name for level in probe() if level.available]
-# Containers take minutes for the whole corpus: MODELBENCH_LEVELS=docker,podman tries them as well.
+# Containers take minutes for the whole corpus: `make containers` names them here.
 LEVELS += [name for name in os.environ.get("MODELBENCH_LEVELS", "").split(",") if name]
 CREDENTIALS = (
     ".netrc",
@@ -253,6 +253,8 @@ def broken_on_host(ground: dict[str, Any], require: dict[str, Any]) -> list[str]
 def test_fixture_gets_its_verdict_and_does_no_harm(
     name: str, level: str, boxed: Try, ground: dict[str, Any]
 ) -> None:
+    if level in ON_DEMAND and not probe_named(level).available:
+        pytest.skip(f"{level}: {probe_named(level).why_not}")
     attack = attack_of(name)
     promised = level in attack.get("promised_by", LEVELS)
     for seen in boxed(name, level):
