@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from pytest_modelbench.report import stored
 from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.markdown import markdown
 from pytest_modelbench.report.stored import OTHER_NOTE, report_all
+from pytest_modelbench.report.tally import tally
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.store.index import Index
+from pytest_modelbench.store.reader import read
 
 
 def test_one_card_a_note_and_pack(results: Any) -> None:
@@ -146,3 +149,13 @@ def test_users_own_tests_are_counted_for_the_attempts_that_count(results: Any, r
     }
     told = markdown(card).split("### Own tests")[1]
     assert "| 1/3      | too long 1, failed 1 |" in told or "failed 1, too long 1" in told
+
+
+def test_counts_survive_the_way_between_processes(results: Any) -> None:
+    results.store({"a": {"x": "pufp", "y": "gu"}})
+    (tallied,) = tally(read(results.root, details=True), "executor", "a").values()
+
+    assert pickle.loads(pickle.dumps(tallied)) == tallied
+    (x,) = tallied.cases["x"].values()
+    assert (x.passes, x.verdicts, x.faults) == (2, 3, (("server-error", 1),))
+    assert x.by_repeat == ((1, True), (2, False), (4, True), (3, None))
