@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue
@@ -49,23 +49,29 @@ class DataSet:
     unknown: str
 
 
+_BFCL = DataSet(
+    title="BFCL single-turn AST",
+    markers=("BFCL_v4_simple_python.json", "simple_python.jsonl"),
+    wanted=re.compile(
+        r"(possible_answer/)?BFCL_v4_(simple|multiple|parallel|irrelevance|live|multi_turn)"
+        r"\w*\.json|multi_turn_func_doc/\w+\.json|[a-z_]+\.jsonl"
+    ),
+    options={"data": DATA},
+    known={
+        "153c463eefd592a32a28906f13ca8c9e6c4b8e2b34c3ed4be70969cd6e4cbdea": ("bfcl-eval 2026.3.23"),
+    },
+    sizes={3641: "all categories of v4"},
+    version=re.compile(r"bfcl_eval-(\d[\w.]*?)-"),
+    unknown="the rules are those of bfcl-eval 2026.3.23, and the data is another",
+)
+
 SETS: Mapping[str, DataSet] = {
-    "bfcl": DataSet(
-        title="BFCL single-turn AST",
-        markers=("BFCL_v4_simple_python.json", "simple_python.jsonl"),
-        wanted=re.compile(
-            r"(possible_answer/)?BFCL_v4_(simple|multiple|parallel|irrelevance|live|multi_turn)"
-            r"\w*\.json|multi_turn_func_doc/\w+\.json|[a-z_]+\.jsonl"
-        ),
-        options={"data": DATA},
-        known={
-            "153c463eefd592a32a28906f13ca8c9e6c4b8e2b34c3ed4be70969cd6e4cbdea": (
-                "bfcl-eval 2026.3.23"
-            ),
-        },
-        sizes={3641: "all categories of v4"},
-        version=re.compile(r"bfcl_eval-(\d[\w.]*?)-"),
-        unknown="the rules are those of bfcl-eval 2026.3.23, and the data is another",
+    "bfcl": _BFCL,
+    "bfcl-multi-turn": replace(
+        _BFCL,
+        title="BFCL multi-turn without long context",
+        markers=("BFCL_v4_multi_turn_base.json", "multi_turn_base.jsonl"),
+        sizes={600: "three of the four categories of v4"},
     ),
     "bird": DataSet(
         title="BIRD",

@@ -79,6 +79,8 @@ class Loop:
     tuning: Tuning
     counts: Counter[str]
     solver: Solver | None = None
+    world: object = None
+    """What `setup` made, for a benchmark with a `drive` of its own."""
     calls: list[Call] = field(default_factory=list)
     text: str | None = None
     replied: bool = False
@@ -87,6 +89,11 @@ class Loop:
         self.clock = Clock(self.limits)
         self.counts.update(dict.fromkeys(COUNTED, 0))
         self._schemas: list[JsonValue] = [schema_of(tool) for tool in self.tools]
+
+    def offer(self, tools: Sequence[Tool]) -> None:
+        """Offer other tools from now on."""
+        self.tools = tools
+        self._schemas = [schema_of(tool) for tool in tools]
 
     def ask(self) -> Reply:
         """Make one call of the model; End where it is over, Fault where it is not its doing."""

@@ -70,15 +70,15 @@ class BenchmarkProtocol:
                 function = FunctionCandidate(candidate, limits, services.box, spec, journal)
                 solver = partial(function.solve, given.prompt)
                 tuning = Tuning.of(candidate)
-                met = benchmark.drive(
-                    Loop(said, tools, None, limits, tuning, journal.counts, solver=solver)
-                )
+                loop = Loop(said, tools, None, limits, tuning, journal.counts, solver, world)
+                met = benchmark.drive(loop)
             else:
                 said = _messages(benchmark, given, candidate)
                 key = (attempt_id, candidate.name, Role.CANDIDATE, case.id, repeat, limits)
                 with _session(services, key, journal) as session:
                     tuning = Tuning.of(candidate)
-                    loop = Loop(said, tools, session, limits, tuning, journal.counts)
+                    counts = journal.counts
+                    loop = Loop(said, tools, session, limits, tuning, counts, world=world)
                     met = benchmark.drive(loop)
             left = benchmark.harvest(world, met)
         finally:

@@ -90,7 +90,7 @@ class Bfcl(Benchmark[Offer]):
         functions = [one for one in _list(public["functions"]) if isinstance(one, dict)]
         sent = sent_names([str(one["name"]) for one in functions])
         tools = [
-            Tool(name, _description(one, language), _schema(one, language), _nothing)
+            Tool(name, _description(one, language), schema_for(one, language), _nothing)
             for name, one in zip(sent, functions, strict=True)
         ]
         names = [str(one["name"]) for one in functions]
@@ -203,7 +203,8 @@ def _description(function: Mapping[str, JsonValue], language: Language) -> str:
     return f"{function.get('description', '')} The function is written in {name}."
 
 
-def _schema(function: Mapping[str, JsonValue], language: Language) -> dict[str, JsonValue]:
+def schema_for(function: Mapping[str, JsonValue], language: Language) -> dict[str, JsonValue]:
+    """Return the JSON schema of a function's arguments; of source text for Java and JavaScript."""
     parameters = function.get("parameters")
     plain = dict(parameters) if isinstance(parameters, dict) else {}
     if language is not Language.PYTHON:

@@ -57,8 +57,8 @@ def read_category(folder: Path, category: str) -> Iterator[Record]:
     answers = folder / "possible_answer" / upstream.name
     golds: dict[object, object] = {}
     if path is upstream and answers.is_file():
-        golds = {raw.get("id"): raw.get("ground_truth") for _, raw in _lines(answers)}
-    for line, raw in _lines(path):
+        golds = {raw.get("id"): raw.get("ground_truth") for _, raw in lines_of(answers)}
+    for line, raw in lines_of(path):
         gold = raw.get("ground_truth", golds.get(raw.get("id")))
         if gold is None and "relevance" not in category:
             raise PackProblem(
@@ -94,7 +94,7 @@ def _objects(value: object) -> list[dict[str, JsonValue]] | None:
     return value
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, JsonValue]]]:
+def lines_of(path: Path) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     """Yield number and object of each line of a JSON lines file."""
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
