@@ -55,7 +55,9 @@ def environment(spec: EnvironmentSpec) -> Path | None:
         with FileLock(folder.with_name(f"{folder.name}.lock")):
             if not (folder / _COMPLETE).is_file():
                 _build(spec, folder)
-    except OSError as error:
+    except (OSError, UsageProblem) as error:
+        if isinstance(error, UsageProblem) and "No space left" not in str(error):
+            raise
         raise UsageProblem(
             f"[environment] cannot be built in {folder}: {error}; make room there, or let "
             f"{CACHE_VARIABLE} name another place"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,3 +136,29 @@ def test_cache_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("MODELBENCH_CACHE", str(tmp_path / "file"))
     with pytest.raises(UsageProblem, match="set MODELBENCH_CACHE"):
         environment(SPEC)
+
+
+@pytest.mark.parametrize("room", [4096, 400 * 2**10], ids=["at-once", "midway"])
+def test_a_cache_without_room_is_told_with_its_folder(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """A large package does not fit, or nothing does; nothing half made is left either way."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(place)]
+    made = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted: {made.stderr.strip()}")
+    try:
+        status = os.statvfs(place)
+        (place / "filler").write_bytes(bytes(status.f_bavail * status.f_frsize - room))
+        _wheel(cache.parent / "wheels", "large")
+        with zipfile.ZipFile(cache.parent / "wheels/large-1.0-py3-none-any.whl", "a") as wheel:
+            wheel.writestr("large.bin", bytes(2**20))
+        monkeypatch.setenv("MODELBENCH_CACHE", str(place))
+        told = f"cannot be built in {place}/env/.*No space left.*let MODELBENCH_CACHE name another"
+        with pytest.raises(UsageProblem, match=told):
+            environment(EnvironmentSpec(("large==1.0",)))
+        assert not list((place / "env").glob("*/complete"))
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
