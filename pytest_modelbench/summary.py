@@ -34,6 +34,7 @@ from pytest_modelbench.report.sameness import same_work
 from pytest_modelbench.report.scorecard import Scorecard, scorecard
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import utc_now
+from pytest_modelbench.stats import format_interval, format_percent
 from pytest_modelbench.store.index import Index, Kind, Standing
 from pytest_modelbench.store.looks import Looks, Showing, append_look
 from pytest_modelbench.store.reader import is_all, read
@@ -151,6 +152,13 @@ class Summary:
             yield f"modelbench.status.{pack}", _status(card, shown)
             if shown.reading is not None and card.verdicts:
                 yield f"modelbench.look.{pack}", str(shown.reading.number)
+            for row in card.rows:
+                if row.rate is not None:
+                    told = f"{row.passes}/{row.verdicts} {format_percent(row.rate, 1)}% "
+                    told += format_interval(row.interval, 1)
+                    yield f"modelbench.rate.{pack}.{row.candidate}", told
+            for pair in card.pairs:
+                yield f"modelbench.pair.{pack}.{pair.a} - {pair.b}", pair.in_words
         for one in self.judged:
             pack = f".{one.pack}" if one.pack else ""
             yield f"modelbench.gate{pack}.{one.rule.name}", one.line

@@ -51,6 +51,9 @@ def test_exit_statuses_of_gates(two: Project, workers: str) -> None:
     assert suite_properties(two, 1) == {
         "modelbench.status.tiny": "scorecard",
         "modelbench.look.tiny": "1",
+        "modelbench.rate.tiny.good": "4/4 100% [51.0-100]",
+        "modelbench.rate.tiny.poor": "1/4 25.0% [4.6-69.9]",
+        "modelbench.pair.tiny.good - poor": "no detectable difference at these cases",
         "modelbench.gate.tiny.floor:good:0.5": line,
     }
     data = json.loads((two.path / "out/all.json").read_text(encoding="utf-8"))
