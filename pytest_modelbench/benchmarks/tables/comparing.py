@@ -129,7 +129,9 @@ def _number_rule(text: str, tolerance: Decimal) -> Rule:
         return float(found is not None and abs(wanted - found) <= tolerance)
 
     def wrong(gold: str) -> str:
-        return str((read_number(gold) or Decimal(0)) + 10 * tolerance + 1)
+        number = read_number(gold) or Decimal(0)
+        # Further than the tolerance, and as far as the number is large: 1e100 + 1 is 1e100.
+        return str(number + max(abs(number), 10 * tolerance + 1))
 
     return Rule(text, share, lambda gold: read_number(gold) is not None, wrong)
 

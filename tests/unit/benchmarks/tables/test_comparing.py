@@ -6,7 +6,7 @@ import datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_modelbench.benchmarks.tables.comparing import (
@@ -97,6 +97,8 @@ def test_what_is_no_rule(text: str) -> None:
         parse_rule(text)
 
 
+@example(gold="1E100", answer=None)
+@example(gold="-7", answer=None)
 @given(
     gold=st.text(max_size=30),
     answer=st.one_of(st.text(), st.floats(), st.lists(st.text()), st.none()),
