@@ -76,6 +76,9 @@ soak: install-dev ## 2,000 attempts at -n 4, and 200 that are killed midway: not
 containers: install-dev ## every attack in containers of Docker and Podman, where these run
 	MODELBENCH_LEVELS=docker,podman $(PYTEST) tests/agreement/test_attacks.py -k 'docker or podman'
 
+explore: install-dev ## the property tests with 2,000 examples each, new ones every time
+	MODELBENCH_EXAMPLES=explore $(PYTEST) -m hypothesis
+
 # Not a developer's dependency: it is there for few platforms.
 fuzz: install-dev ## a million inputs each for what the trusted side reads of a candidate
 	@$(PIP_INSTALL) atheris

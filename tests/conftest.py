@@ -23,9 +23,11 @@ from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.records import Candidate, Server
 
-# Examples are bounded in number; a busy machine is no reason for one of them to fail.
-settings.register_profile("modelbench", deadline=None)
-settings.load_profile("modelbench")
+# Examples are bounded in number; a busy machine is no reason for one of them to fail. Each run
+# tries the same ones, so that what turns red is the change; `make explore` tries others.
+settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("MODELBENCH_EXAMPLES", "suite"))
 
 Response = Mapping[str, Any]
 """What is sent: ``status``, ``headers``, a body as ``json``, ``text``, ``base64`` or ``sse``, and
