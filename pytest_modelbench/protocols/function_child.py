@@ -10,9 +10,12 @@ and in the end ``{"answer": text or null}`` or ``{"raised": what}``, with what w
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
+import importlib.util
 import io
 import json
 import os
+import pathlib
 import sys
 import traceback
 
@@ -86,8 +89,8 @@ def main() -> None:
         return answer
 
     told = json.loads(source.readline())
-    sys.path.insert(0, os.environ.pop(told["place"]).rpartition("/")[0])
     try:
+        _load_top(told["module"].partition(".")[0], os.environ.pop(told["place"]))
         function = getattr(importlib.import_module(told["module"]), told["name"])
     except BaseException as error:
         say({"unloadable": _last(error), "printed": printed.getvalue()[-PRINTED:]})
@@ -102,6 +105,25 @@ def main() -> None:
         printed.write(traceback.format_exc())
         ended = {"raised": _last(error)}
     say({**ended, "printed": printed.getvalue()[-PRINTED:]})
+
+
+def _load_top(name: str, place: str) -> None:
+    """Import the topmost module from its own file or folder: nothing beside it may be read."""
+    spec = importlib.util.spec_from_file_location(name, place)
+    if not place.endswith(".py"):
+        start = f"{place}/__init__.py"
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        if pathlib.Path(start).exists():
+            spec = importlib.util.spec_from_file_location(
+                name, start, submodule_search_locations=[place]
+            )
+        elif spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(place)
+    if spec is None:
+        raise ImportError(f"{place} is no module")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    if spec.loader is not None:
+        spec.loader.exec_module(module)
 
 
 def _last(error: BaseException) -> str:

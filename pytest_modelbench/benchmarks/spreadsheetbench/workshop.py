@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import stat
@@ -26,6 +28,15 @@ OUTPUT_BYTES = 2**18
 RECALC_SECONDS = 120.0
 _LIBRARIES = ("openpyxl", "et_xmlfile")
 _PACKAGES = "/packages"
+
+_BOOT = (
+    "import mimetypes, sys; mimetypes.knownfiles = []; "
+    "exec(compile(sys.stdin.read(), 'program.py', 'exec'), {'__name__': '__main__'})"
+)
+"""Take the program by the input: an argument is bounded to 128 KiB.
+
+openpyxl asks for the types of files, which are in a file that a level may hold back.
+"""
 
 _FORMULAS = f"""
 import formulas, os, shutil
@@ -58,10 +69,7 @@ class Workshop:
 
     def run(self, code: str, seconds: float) -> Ran:
         """Run code in the folder, with openpyxl and the standard library."""
-        mounts = [Mount(place, f"{_PACKAGES}/{place.name}") for place in map(_library, _LIBRARIES)]
-        # By way of each: a level without mounts has them where the host has them.
-        path = ":".join(f"{mount.target}/.." for mount in mounts)
-        return self._run(code, (*mounts,), path, seconds)
+        return self._run(code, (Mount(_packages(), _PACKAGES),), _PACKAGES, seconds)
 
     def lay(self, output: bytes) -> None:
         """Put an output there that was written elsewhere."""
@@ -111,7 +119,7 @@ class Workshop:
 
     def _run(self, code: str, mounts: tuple[Mount, ...], path: str, seconds: float) -> Ran:
         done = self._box.run(
-            [INTERPRETER, "-s", "-P", "-B", "-"],  # an argument would be bounded to 128 KiB
+            [INTERPRETER, "-s", "-S", "-P", "-B", "-u", "-c", _BOOT],
             self._spec(mounts, path),
             stdin=code.encode("utf-8", "replace"),
             seconds=seconds,
@@ -153,6 +161,21 @@ def library_version() -> str:
     from importlib.metadata import version
 
     return version("openpyxl")
+
+
+@functools.cache
+def _packages() -> Path:
+    """Return a folder that holds the libraries and nothing else, of this process.
+
+    Where they are installed much else is, and a level that holds reading by folders has to let
+    code read the whole of one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="modelbench-packages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for place in map(_library, _LIBRARIES):
+        shutil.copytree(place, folder / place.name, ignore=shutil.ignore_patterns("__pycache__"))
+    folder.chmod(0o755)
+    return folder
 
 
 def _library(name: str) -> Path:

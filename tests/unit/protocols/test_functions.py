@@ -21,9 +21,12 @@ from pytest_modelbench.packs.model import BENCHMARK, Case
 from pytest_modelbench.packs.source import Source
 from pytest_modelbench.protocols.agent import AgentProtocol
 from pytest_modelbench.protocols.benchmark import BenchmarkProtocol
+from pytest_modelbench.protocols.functions import FunctionCandidate
 from pytest_modelbench.protocols.protocol import Services
-from pytest_modelbench.records import Candidate
+from pytest_modelbench.records import Candidate, Limits
 from pytest_modelbench.today import identifier
+from pytest_modelbench.worlds.box import TEMPORARY, BoxSpec
+from pytest_modelbench.worlds.levels import choose, probe
 
 
 @pytest.fixture
@@ -139,6 +142,23 @@ def test_what_goes_wrong_in_it_is_a_verdict(
     harvested, verdict_, _ = worked(limited, function(code), services)
     assert (harvested.end, verdict_.passed, verdict_.reason) == (end, False, end)
     assert harvested.detail.startswith(detail)
+
+
+@pytest.mark.parametrize("level", [level.name for level in probe() if level.available])
+@pytest.mark.parametrize("name", ["mine.solver:solve", "alone:solve", "bare.inner:solve"])
+def test_every_level_imports_a_package_a_file_and_a_plain_folder(
+    function: Callable[..., Candidate], tmp_path: Path, level: str, name: str
+) -> None:
+    tmp_path.chmod(0o755)
+    candidate = function("from . import names\ndef solve(a, b): return names.LAMPS\n", name=name)
+    root = tmp_path / "project"
+    (root / "mine" / "names.py").write_text("LAMPS = 'yes'\n")
+    (root / "alone.py").write_text("def solve(a, b): return 'yes'\n")
+    (root / "bare").mkdir()
+    (root / "bare" / "inner.py").write_text("def solve(a, b): return 'yes'\n")
+    spec = BoxSpec(workdir=TEMPORARY)
+    made = FunctionCandidate(candidate, Limits(), choose(level), spec, Journal())
+    assert made.solve("", [], [], lambda name, arguments: ("", True)) == "yes"
 
 
 def test_one_that_cannot_be_imported_has_measured_nothing(

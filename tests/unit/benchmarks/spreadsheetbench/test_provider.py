@@ -17,7 +17,7 @@ from pytest_modelbench.packs.reading import read_pack
 from pytest_modelbench.packs.source import BenchmarkCase
 from pytest_modelbench.protocols.benchmark import play
 from pytest_modelbench.records import Candidate, Verdict
-from pytest_modelbench.worlds.levels import choose
+from pytest_modelbench.worlds.levels import choose, probe
 
 openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
 
@@ -203,6 +203,15 @@ def test_formulas_count_once_they_are_calculated(
     assert plain.rules_version != calculated.rules_version
     assert plain.version == calculated.version
     assert plain.version != made(mode="workbook").version
+
+
+@pytest.mark.parametrize("level", [level.name for level in probe() if level.available])
+def test_every_level_has_the_library(made: Made, level: str) -> None:
+    benchmark = made()
+    benchmark.box = choose(level)
+    (case,) = benchmark.cases()
+    right, seen = judged(benchmark, case, {"program": SUMS.format("s['A2'].value + 10")})
+    assert right.passed, seen
 
 
 def test_a_missing_file_fails_its_case(made: Made, data: Path) -> None:
