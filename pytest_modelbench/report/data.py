@@ -51,7 +51,8 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
                 "candidate": point.candidate,
                 "list_usd_per_attempt": point.usd,
                 "rate": point.rate,
-                "not_told_apart_from": point.alike or None,
+                "not_better_than": point.alike or None,
+                "compared": point.compared,
             }
             for point in card.frontier
         ],

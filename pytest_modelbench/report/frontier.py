@@ -16,13 +16,19 @@ class FrontierPoint(NamedTuple):
     """``usd`` is the list price of an attempt.
 
     ``alike`` names the cheapest candidate that it costs more than, and is not decided to be better
-    than; empty where there is none.
+    than; empty where there is none. ``compared``: whether a pair of this report is of these two.
     """
 
     candidate: str
     usd: float
     rate: float
     alike: str
+    compared: bool
+
+    @property
+    def relation(self) -> str:
+        """Say how it stands to ``alike``."""
+        return "not told apart from" if self.compared else "not compared with"
 
 
 def cost_frontier(rows: Sequence[Row], pairs: Sequence[Pair]) -> tuple[FrontierPoint, ...]:
@@ -33,6 +39,7 @@ def cost_frontier(rows: Sequence[Row], pairs: Sequence[Pair]) -> tuple[FrontierP
         if row.cost_per_attempt is not None and row.rate is not None
     )
     better = {(pair.better, pair.b if pair.better == pair.a else pair.a) for pair in pairs}
+    compared = {frozenset((pair.a, pair.b)) for pair in pairs}
     found: list[FrontierPoint] = []
     for usd, negative, name in priced:
         rate = -negative
@@ -41,5 +48,5 @@ def cost_frontier(rows: Sequence[Row], pairs: Sequence[Pair]) -> tuple[FrontierP
         alike = next(
             (other for paid, _, other in priced if paid < usd and (name, other) not in better), ""
         )
-        found.append(FrontierPoint(name, usd, rate, alike))
+        found.append(FrontierPoint(name, usd, rate, alike, {name, alike} in compared))
     return tuple(found)

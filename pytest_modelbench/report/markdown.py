@@ -160,7 +160,7 @@ def _place(row: Row, card: Scorecard) -> str:
     point = next((one for one in card.frontier if one.candidate == row.candidate), None)
     if point is None:
         return NO_ESTIMATE
-    return f"yes, but not told apart from {_text(point.alike)}" if point.alike else "yes"
+    return f"yes, but {point.relation} {_text(point.alike)}" if point.alike else "yes"
 
 
 def _remarks(card: Scorecard) -> Iterable[str]:

@@ -278,7 +278,7 @@ class _Page:
         for point in points:
             told = f"{self.names[point.candidate]} {dollars(point.usd)} a try"
             if point.alike:
-                told += f" (not told apart from {self.names[point.alike]}, which is cheaper)"
+                told += f" ({point.relation} {self.names[point.alike]}, which is cheaper)"
             parts.append(told)
         return self._wrapped("frontier", parts)
 

@@ -410,6 +410,25 @@ def test_the_cost_frontier_has_no_dominated_candidate(results: Any, record: Any)
     assert [one.candidate for one in free] == ["unpriced"]
 
 
+def test_a_place_on_the_frontier_claims_no_comparison_that_was_not_made(
+    results: Any, record: Any
+) -> None:
+    def usage(usd: float) -> dict[Role, Usage]:
+        return {Role.CANDIDATE: Usage(calls=1, input=10, output=1, list_usd=usd)}
+
+    results.append(
+        *(
+            record(name, f"c{n:02}", 1, "p" if n < passes else "u", usage=usage(price))
+            for name, passes, price in (("a", 9, 0.01), ("b", 10, 0.02), ("base", 8, 0.03))
+            for n in range(12)
+        )
+    )
+    grid = {name: {f"c{n:02}": "p" for n in range(12)} for name in ("a", "b", "base")}
+    card = results.count(grid, baseline="base")
+    told = {one.candidate: (one.alike, one.relation) for one in card.frontier}
+    assert told["b"] == ("a", "not compared with")
+
+
 def test_the_wall_clock_ends_with_the_last_attempt_to_end(results: Any, record: Any) -> None:
     results.append(
         record("a", "x", 1, "p", started="2026-01-09T09:00:00.000Z", seconds=3600.0),
