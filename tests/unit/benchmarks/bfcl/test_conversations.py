@@ -150,6 +150,30 @@ def test_what_is_wrong_has_upstreams_name(
     assert cut.checks[1].reason == "multi_turn:force_terminated"
 
 
+def test_a_function_is_called_once_a_turn(
+    talks: BfclConversations, cases: dict[str, BenchmarkCase]
+) -> None:
+    case = cases["multi_turn_base_70"]
+    gold: Any = case.private.data["gold"]
+    turns = iter(gold)
+    heard: list[int] = []
+
+    def solver(messages: Sequence[JsonValue], tools: Sequence[JsonValue], act: Any) -> str:
+        heard.append(len(messages))
+        for text in next(turns):
+            act(*parse_call(text))
+        return "Done."
+
+    world = talks.setup(case.public, DATA)
+    said = list(talks.messages(case, {}))
+    tools = talks.tools(world)
+    loop = Loop(said, tools, None, Limits(), Tuning(), Counter(), solver=solver, world=world)
+    left = talks.harvest(world, talks.drive(loop))
+    assert talks.verify(case.private, left).passed
+    assert heard == [1, 3]
+    assert [len(turn) for turn in world.made] == [len(turn) for turn in gold]
+
+
 def test_results_of_earlier_turns_count() -> None:
     talk = Conversation(["MathAPI"], {}, [["add(a=1, b=2)"], ["add(a=1, b=2)", "add(a=2, b=2)"]])
     early = [[["add(a=1, b=2)", "add(b=2, a=2)"]], [["add(a=0, b=0)"]]]
