@@ -79,7 +79,7 @@ def test_r_ves_is_told_and_decides_nothing(bird: Bird, cases: dict[str, Benchmar
     right = timing.verify(case.private, timing.observe(case, {"sql": gold}))
     assert right.passed
     assert 50 <= right.measures["r-ves"] <= 112  # 100 x the root of 0.25 to 1.25
-    slow = "SELECT count(*) FROM superhero a, superhero b, superhero c WHERE a.id > 740"
+    slow = "SELECT count(*) FROM superhero a, superhero b, superhero c WHERE a.id > 747"
     late = f"SELECT * FROM ({gold}) WHERE ({slow}) > 0"
     passed = timing.verify(case.private, timing.observe(case, {"sql": late}))
     assert (passed.passed, passed.reward) == (True, 1.0)

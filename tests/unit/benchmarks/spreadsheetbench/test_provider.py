@@ -108,7 +108,7 @@ def test_a_program_is_run_on_every_input(made: Made) -> None:
 
 
 def test_a_program_that_takes_too_long(made: Made) -> None:
-    benchmark = made(seconds=1)
+    benchmark = made(seconds=0.4)
     (case,) = benchmark.cases()
     slow, _ = judged(benchmark, case, {"program": "while True: pass"})
     assert checks(slow)["case-2"] == "time"
