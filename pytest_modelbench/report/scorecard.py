@@ -123,7 +123,7 @@ def scorecard(
             grid.pack,
             candidate,
             cases=grid.cases,
-            repeats=grid.repeats,
+            repeats={"": grid.repeats},
         )
         tallies.append(found.get("") or Tally(candidate))
     return from_tallies(tallies, grid, identify, options)
@@ -141,6 +141,7 @@ def from_tallies(
     The tallies are used up: the counts of each are let go as its row is made.
     """
     by_name = {one.candidate: one for one in tallies}
+    timed = [one for one in tallies if one.candidate in grid.candidates]
     today = _Today(tallies, grid, identify)
     cases = [case for case in grid.cases if case not in options.uncertified]
     rows = []
@@ -186,10 +187,10 @@ def from_tallies(
         rows=_ranked(rows, pairs) if options.compare else tuple(rows),
         pairs=pairs,
         old=tuple(old),
-        first_started=min((t.first_started for t in tallies if t.first_started), default=""),
-        last_started=max((t.last_started for t in tallies), default=""),
+        first_started=min((t.first_started for t in timed if t.first_started), default=""),
+        last_started=max((t.last_started for t in timed), default=""),
         guesses=options.guesses,
-        last_ended=max((t.last_ended for t in tallies), default=""),
+        last_ended=max((t.last_ended for t in timed), default=""),
         versions={
             case: version_digest(version.task, version.check)
             for case in cases

@@ -23,7 +23,7 @@ from pytest_modelbench.report.tally import tally
 from pytest_modelbench.store.index import Damage, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.pause import collector_paused
-from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.reader import read, read_headers
 
 PARALLEL_BYTES = 8 * 2**20
 """Size of a pack's results from which several processes count them."""
@@ -89,11 +89,12 @@ def _report_all(
         today = _in_pack(identify, pack)
         found: dict[str, _Group] = {}
         strings: dict[str, str] = {}
-        for counted in _count_all(root, pack, names):
+        for header in read_headers(root, {pack}, names):
+            found.setdefault(header.note, _Group()).headers.append(header)
+        repeats = {note: group.repeats for note, group in found.items()}
+        for counted in _count_all(root, pack, names, repeats):
             damages += counted.damages
             duplicates += counted.duplicates
-            for header in counted.headers:
-                found.setdefault(header.note, _Group()).headers.append(header)
             for note, one in counted.by_note.items():
                 one.share(strings)
                 found.setdefault(note, _Group()).tallies.append(one)
@@ -113,6 +114,11 @@ class _Group:
     headers: list[RunHeader] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
 
+    @property
+    def repeats(self) -> int:
+        """Return how often each case is tried, by the runs that name candidates."""
+        return max((header.repeats for header in self.headers if header.candidates), default=1)
+
     def grid(self, pack: str, candidates: Collection[str] | None) -> Grid:
         """Return what the runs of this note declared together.
 
@@ -120,24 +126,13 @@ class _Group:
         """
         headers = sorted(self.headers, key=lambda header: (header.started, header.run))
         declared = _unique(name for header in headers for name in header.candidates)
-        if not headers:
-            declared = [one.candidate for one in self.tallies]
         cases = _unique(case for header in headers for case in header.cases)
         cases += sorted({case for one in self.tallies for case in one.cases} - set(cases))
-        repeats = [header.repeats for header in headers]
-        repeats += [
-            number
-            for one in self.tallies
-            if not headers
-            for versions in one.cases.values()
-            for case in versions.values()
-            for number in case.repeats
-        ]
         return Grid(
             pack,
             tuple(cases),
             tuple(name for name in declared if candidates is None or name in candidates),
-            max(repeats, default=1),
+            self.repeats,
         )
 
 
@@ -146,29 +141,30 @@ class _Counted:
     """What one candidate's folder holds, as counts."""
 
     by_note: Mapping[str, Tally]
-    headers: Sequence[RunHeader]
     damages: Sequence[Damage]
     duplicates: int
 
 
-def _count_all(root: Path, pack: str, names: Sequence[str]) -> Iterable[_Counted]:
+def _count_all(
+    root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, int]
+) -> Iterable[_Counted]:
     sizes = [path.stat().st_size for path in results_files(root, {pack}, set(names))]
     processes = min(len(os.sched_getaffinity(0)), len(names))
     if sum(sizes) < PARALLEL_BYTES or processes < 2:
-        yield from (_count(root, pack, name) for name in names)
+        yield from (_count(root, pack, name, repeats) for name in names)
         return
     # Forking is the quickest start, and safe only where no other thread could hold a lock.
     how = "fork" if threading.active_count() == 1 else "spawn"
     with ProcessPoolExecutor(processes, multiprocessing.get_context(how)) as pool:
-        yield from pool.map(_count, repeat(root), repeat(pack), names)
+        yield from pool.map(_count, repeat(root), repeat(pack), names, repeat(repeats))
 
 
-def _count(root: Path, pack: str, name: str) -> _Counted:
+def _count(root: Path, pack: str, name: str, repeats: Mapping[str, int]) -> _Counted:
     with collector_paused():
         index = read(root, {pack}, {name}, details=True)
-        by_note = tally(index, pack, name, by_note=True)
+        by_note = tally(index, pack, name, repeats=repeats, by_note=True)
         _fill(by_note)
-    return _Counted(by_note, index.headers, index.damages, index.duplicates)
+    return _Counted(by_note, index.damages, index.duplicates)
 
 
 def _fill(by_note: Mapping[str, Tally]) -> None:

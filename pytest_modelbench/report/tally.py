@@ -37,6 +37,8 @@ from pytest_modelbench.store.index import (
 
 _Item = TypeVar("_Item", bound=Hashable)
 
+_UNLIMITED: Mapping[str, int] = {}
+
 
 def tally(
     index: Index,
@@ -44,13 +46,13 @@ def tally(
     candidate: str,
     *,
     cases: Iterable[str] | None = None,
-    repeats: int | None = None,
+    repeats: Mapping[str, int] = _UNLIMITED,
     by_note: bool = False,
 ) -> dict[str, Tally]:
     """Count by note, or all under ``""``; ``index`` was read with details.
 
-    ``cases`` and ``repeats`` narrow to a declared grid. Every version that is stored is counted,
-    each apart.
+    ``cases`` and ``repeats``, by note, narrow to a declared grid: what is stored beyond it, such as
+    a certificate's attempts, is no part of it. Every version that is stored is counted, each apart.
     """
     tallies: dict[str, Tally] = {}
     wanted = None if cases is None else set(cases)
@@ -58,21 +60,21 @@ def tally(
     for case, tries in index.cases(pack, candidate):
         if wanted is not None and case not in wanted:
             continue
-        if repeats is not None:
-            tries = [entry for entry in tries if entry.repeat <= repeats]
-        if not tries:
-            continue
         gathered: dict[tuple[str, Digests], _Gathered] = {}
         if index.is_plain(tries):
             # What the general way comes to, for a whole case at once: nearly all are like this.
             note = tries[0].note if by_note else ""
+            if note in repeats:
+                tries = [entry for entry in tries if entry.repeat <= repeats[note]]
+            if not tries:
+                continue
             found = tallies.setdefault(note, Tally(candidate))
             plain = gathered[note, version_of(tries[0].cell, tries[0].identity)] = _Gathered()
             plain.add_all(tries)
             _count_elsewhere(found, tries, None)
         else:
             for cell_tries in index.split(tries):
-                _gather(cell_tries, candidate, by_note, tallies, gathered)
+                _gather(cell_tries, candidate, by_note, repeats, tallies, gathered)
         for (note, version), one in gathered.items():
             tallies[note].cases.setdefault(case, {})[version] = adder.case(one)
     return tallies
@@ -82,12 +84,15 @@ def _gather(
     stored: Tries,
     candidate: str,
     by_note: bool,
+    repeats: Mapping[str, int],
     tallies: dict[str, Tally],
     gathered: dict[tuple[str, Digests], _Gathered],
 ) -> None:
     """Take up one cell, at each version that it is stored at."""
     cell, tries, superseded, fresh_starts = stored
     note = tries[-1].note if by_note and tries else ""
+    if cell.repeat > repeats.get(note, cell.repeat):
+        return
     found = tallies.setdefault(note, Tally(candidate))
     found.superseded += superseded
     found.fresh_starts = max(found.fresh_starts, fresh_starts)

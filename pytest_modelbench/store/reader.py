@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,25 @@ def read(
         for path in results_files(root, packs, candidates):
             reader.read(path)
     return index
+
+
+def read_headers(
+    root: Path, packs: Collection[str] | None = None, candidates: Collection[str] | None = None
+) -> list[RunHeader]:
+    """Return what each file says that its run declared, without reading its tries.
+
+    A file whose header is damaged declares what it holds. What cannot be used is for ``read`` to
+    tell.
+    """
+    headers = []
+    for path in results_files(root, packs, candidates):
+        with path.open("rb") as file:
+            header = next((found for line in file if (found := _headed(line, path))), None)
+        if isinstance(header, RunHeader):
+            headers.append(header)
+        elif header is not None:
+            headers += _held(path)
+    return headers
 
 
 def is_all(index: Index, root: Path, packs: Collection[str] | None = None) -> bool:
@@ -261,6 +281,43 @@ def _header(raw: dict[str, Any], path: Path) -> RunHeader:
         draw=raw.get("draw", {}),
         gates=tuple(raw.get("gates", ())),
     )
+
+
+def _headed(line: bytes, path: Path) -> RunHeader | bool:
+    """Return a header, True for another whole line, False for a line that cannot be used."""
+    try:
+        raw = _parsed(line)
+        return _header(raw, path) if raw["kind"] == "run" else True
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
+def _held(path: Path) -> list[RunHeader]:
+    """Return what the tries of a file without a header come to, as a header a run."""
+    index = Index()
+    with suppress(StoreProblem):  # for ``read`` to tell
+        _Reader(index, details=False).read(path)
+    by_run: dict[tuple[str, str], list[Entry]] = {}
+    for entry in index.entries():
+        if not entry.cell.certifies:  # that is stored beside every run, and declared by few
+            by_run.setdefault((entry.run, entry.note), []).append(entry)
+    return [
+        RunHeader(
+            path=path,
+            run=run,
+            started=min(entry.started for entry in tries),
+            pack=tries[0].pack,
+            candidate=tries[0].candidate,
+            note=note,
+            cases=tuple(dict.fromkeys(entry.case for entry in tries)),
+            candidates=(tries[0].candidate,),
+            repeats=max(entry.repeat for entry in tries),
+            facts={},
+            versions={},
+            fresh={},
+        )
+        for (run, note), tries in by_run.items()
+    ]
 
 
 def _what_is_wrong(line: bytes, error: Exception) -> str:

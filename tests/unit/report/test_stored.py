@@ -52,6 +52,48 @@ def test_what_certifies_is_in_no_card_unless_it_was_asked_for(results: Any, reco
     assert card.grid.candidates == ("a",)
 
 
+def test_a_certificate_is_more_attempts_than_a_run_asked_for(results: Any, record: Any) -> None:
+    """Whichever came first: three attempts certify, and a grid of one repeat counts one."""
+    outcomes = {"reference": {"x": "p"}, "a": {"x": "u"}}
+    results.store(outcomes)
+    results.append(*(record("reference", "x", n, "pup"[n - 1], note="") for n in (2, 3)))
+
+    (card,) = report_all(results.root).cards
+
+    assert card.grid.repeats == 1
+    assert {row.candidate: row.by_case["x"] for row in card.rows} == {
+        "reference": (1, 1),
+        "a": (0, 1),
+    }
+    assert card.complete
+    assert {row.candidate: row.by_case for row in results.count(outcomes).rows} == {
+        row.candidate: row.by_case for row in card.rows
+    }
+
+
+def test_a_run_whose_header_is_damaged_declares_what_it_holds(results: Any) -> None:
+    results.store({"a": {"x": "p"}})
+    results.store({"b": {"x": "pup"}}, run="run-2")
+    (path,) = (results.root / "executor" / "b").glob("*.jsonl")
+    path.write_bytes(b"{" + path.read_bytes())
+
+    report = report_all(results.root)
+
+    (card,) = report.cards
+    assert (card.grid.candidates, card.grid.repeats) == (("a", "b"), 3)
+    assert {row.candidate: row.by_case["x"] for row in card.rows} == {"a": (1, 1), "b": (2, 3)}
+    assert len(report.damages) == 1
+
+
+def test_times_are_of_the_candidates_of_the_grid(results: Any, record: Any) -> None:
+    results.append(record("reference", "x", 1, "p", started="2020-01-01T00:00:00.000Z"))
+    results.store({"a": {"x": "p"}})
+
+    (card,) = report_all(results.root).cards
+
+    assert card.first_started > "2026"
+
+
 def test_a_narrowed_report_reads_only_what_it_is_about(results: Any) -> None:
     results.store({"a": {"x": "p"}, "b": {"x": "u"}})
     results.store({"c": {"x": "p"}}, run="run-2")
