@@ -17,6 +17,8 @@ DEMO := $(BIN)/pytest --models careful-script,hasty-script -n 2 cases/executor \
 	--modelbench-results $(DEMO_RESULTS)
 # More arguments for the tests: make tests ARGS='-k store -x'
 ARGS ?=
+# Some of the tests only: make tests TESTS=tests/unit/store
+TESTS ?= tests
 WORKERS ?= auto
 PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
 
@@ -65,10 +67,10 @@ docs: install-dev ## build the documentation; a warning is an error
 	$(BIN)/mkdocs build --quiet --strict --site-dir build/site
 
 tests: install-dev ## every test, the slow ones too
-	$(PYTEST)
+	$(PYTEST) $(TESTS)
 
 quick: install-dev ## the tests that take no more than a few seconds each
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow' $(TESTS)
 
 soak: install-dev ## 2,000 attempts at -n 4, and 200 that are killed midway: nothing is left behind
 	MODELBENCH_SOAK=2000 $(BIN)/pytest tests/plugin/test_soak.py
@@ -77,7 +79,7 @@ containers: install-dev ## every attack in containers of Docker and Podman, wher
 	MODELBENCH_LEVELS=docker,podman $(PYTEST) tests/agreement/test_attacks.py -k 'docker or podman'
 
 explore: install-dev ## the property tests with 2,000 examples each, new ones every time
-	MODELBENCH_EXAMPLES=explore $(PYTEST) -m hypothesis
+	MODELBENCH_EXAMPLES=explore $(PYTEST) -m hypothesis $(TESTS)
 
 # Not a developer's dependency: it is there for few platforms.
 fuzz: install-dev ## a million inputs each for what the trusted side reads of a candidate
@@ -90,7 +92,7 @@ agents: install-dev ## Codex and Claude Code as released, from npm, beside the p
 
 coverage: install-dev ## every test, and the lines that none reaches
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --timeout 300 $(ARGS)
+	$(BIN)/coverage run -m pytest --timeout 300 $(ARGS) $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --show-missing --skip-covered
 

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from pytest_modelbench.records import Cell
 
 MANIFEST = "pack.toml"
+SOLUTIONS = "reference_solutions"
 MARK = "modelbench"
 FIXTURE = "modelbench_cell"
 
 plan_key: pytest.StashKey[Plan] = pytest.StashKey()
 folders_key: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 """Folder of a pack → its name."""
+passed_over_key: pytest.StashKey[list[str]] = pytest.StashKey()
+"""Folders of packs that were met by a run that tries none."""
 lent_key: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 """Packs that are there for users' own tests only: of them, certificates alone are collected."""
 

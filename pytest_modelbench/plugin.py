@@ -11,10 +11,12 @@ from pytest_modelbench import fixtures, usertests
 from pytest_modelbench.collection import (
     MANIFEST,
     MARK,
+    SOLUTIONS,
     PackDir,
     is_pack_test,
     pack_above,
     parametrize,
+    passed_over_key,
     plan_key,
 )
 
@@ -248,11 +250,32 @@ def pytest_configure(config: pytest.Config) -> None:
         take_charge(config)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keep pytest out of the reference solutions: their tests and conftest.py are work to grade."""
+    if collection_path.name == SOLUTIONS and collection_path.parent == root_of(config):
+        return True
+    return None
+
+
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect a pack's folder as a pack, so that pytest never enters its seeds and checks."""
     if (path / MANIFEST).is_file():
+        if plan_key not in parent.config.stash:
+            parent.config.stash.setdefault(passed_over_key, []).append(path.name)
         return PackDir.from_parent(parent, path=path)
     return None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Say why nothing was collected where packs are all that there is."""
+    packs = [] if config.getoption("lf", False) else config.stash.get(passed_over_key, [])
+    if packs and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        terminalreporter.write_line(
+            f"modelbench: packs and no candidate to try them: {', '.join(packs)}; "
+            "name one with --models, and other tests by their path"
+        )
 
 
 # First, so that the id of a user's item begins with its cell.
