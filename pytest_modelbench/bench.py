@@ -16,7 +16,7 @@ from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.packs.sampling import Draw
 from pytest_modelbench.plan import Action, Inputs, Plan, make_plan
 from pytest_modelbench.plugin import CASES_INI, MODELS_INI, root_of
-from pytest_modelbench.records import Candidate, Cell
+from pytest_modelbench.records import Candidate, Cell, Identity
 from pytest_modelbench.selection import Selected, read_arguments
 from pytest_modelbench.settings import REFERENCES, RESULTS, Settings
 from pytest_modelbench.store.evidence import Evidence
@@ -41,6 +41,8 @@ class Bench:
     registry: Registry
     candidates: tuple[Candidate, ...]
     index: Index
+    identify: Callable[[Case, Candidate], Identity]
+    """Identity as of today of any case and candidate, also where the plan has no cell of them."""
     plan: Plan
     args: tuple[str, ...]
     partial: bool
@@ -180,7 +182,8 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         draw=draw.in_words(),
         drawn=drawn,
     )
-    plan = make_plan(plan_inputs(settings, every, candidates, index, registry))
+    inputs = plan_inputs(settings, every, candidates, index, registry)
+    plan = make_plan(inputs)
     narrowed = config.getoption("keyword") or config.getoption("markexpr") or last_failed
     return Bench(
         settings=settings,
@@ -189,6 +192,7 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         registry=registry,
         candidates=candidates,
         index=index,
+        identify=inputs.identify,
         plan=plan,
         args=(*selected.args, *(str(pack.folder) for pack in lent)),
         partial=bool(narrowed or selected.partial),

@@ -180,16 +180,18 @@ def _counted(
 ) -> tuple[Scorecard, Shown, Showing]:
     """Count one pack; what was shown of it before says at which level pairs are decided."""
     settings = bench.settings
-    cases = tuple(case.id for case in selected_cases(settings, pack))
+    selected = selected_cases(settings, pack)
+    cases = tuple(case.id for case in selected)
     excluded = {
         case: uncertified[f"{pack.name}/{case}"]
         for case in cases
         if f"{pack.name}/{case}" in uncertified
     }
+    # Of the whole grid: with --lf the plan has some of its cells only.
     today = {
-        (p.cell.case, p.cell.candidate): p.identity
-        for p in bench.plan.grid
-        if p.cell.pack == pack.name
+        (case.id, candidate.name): bench.identify(case, candidate)
+        for case in selected
+        for candidate in bench.candidates
     }
     measured = tuple(name for name in settings.models if name not in BUILT_IN)
     grid = Grid(pack.name, cases, settings.models, settings.repeats)

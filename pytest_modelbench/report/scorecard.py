@@ -57,6 +57,8 @@ class Scorecard:
     """A digest of the task and the check of each case that counts, where they are known."""
     guesses: Mapping[str, float] = field(default_factory=dict)
     """What guessing would get, by the way to guess."""
+    partial: bool = False
+    """Whether it is of a run that selected some cells of the grid: it compares nothing."""
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -190,6 +192,7 @@ def from_tallies(
         first_started=min((t.first_started for t in timed if t.first_started), default=""),
         last_started=max((t.last_started for t in timed), default=""),
         guesses=options.guesses,
+        partial=not options.compare,
         last_ended=max((t.last_ended for t in timed), default=""),
         versions={
             case: version_digest(version.task, version.check)
@@ -214,17 +217,21 @@ class _Today:
     def __init__(self, tallies: Iterable[Tally], grid: Grid, identify: Identify | None) -> None:
         self._grid = grid
         self._identify = identify
-        self._case: dict[str, tuple[str, str, str, str]] = {}
+        self._case: dict[str, tuple[str, str, str]] = {}
         self._candidate: dict[str, tuple[str, str]] = {}
+        self._reference: dict[tuple[str, str], tuple[str, str]] = {}
         for one in tallies:
             for case, versions in one.cases.items():
                 for version, counted in versions.items():
-                    newest = (counted.started, version.task, version.check, version.reference)
+                    newest = (counted.started, version.task, version.check)
                     self._case[case] = max(self._case.get(case, newest), newest)
                     mine = (counted.started, version.candidate)
                     self._candidate[one.candidate] = max(
                         self._candidate.get(one.candidate, mine), mine
                     )
+                    if version.reference:  # of the reference and its variants only
+                        key, last = (case, one.candidate), (counted.started, version.reference)
+                        self._reference[key] = max(self._reference.get(key, last), last)
 
     def version(self, case: str, candidate: str) -> Digests | None:
         identity = self._identify(case, candidate) if self._identify else None
@@ -232,10 +239,10 @@ class _Today:
             return version_of(Cell(self._grid.pack, case, candidate, 1), identity)
         if case not in self._case or candidate not in self._candidate:
             return None
-        _, task, check, reference = self._case[case]
+        _, task, check = self._case[case]
         _, digest = self._candidate[candidate]
-        certifies = Cell(self._grid.pack, case, candidate, 1).certifies
-        return Digests(task, check, digest, reference if certifies else "")
+        _, reference = self._reference.get((case, candidate), ("", ""))
+        return Digests(task, check, digest, reference)
 
 
 def _counted(versions: Mapping[Digests, CaseTally], today: Digests | None) -> CaseTally | None:

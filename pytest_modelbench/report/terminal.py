@@ -105,6 +105,8 @@ class _Page:
         missing = card.cells - card.verdicts
         if missing:
             do = "pytest --lf" if card.faults == missing else "pytest with the same arguments"
+            if card.partial and card.faults < missing:
+                do += ", without --lf, -k, -m and single cases"
             told = f"INTERIM: {missing} of {card.cells} cells {_have(missing)} no verdict, "
             lines += self._folded(f"{told}so no scorecard. Run them: {do}", "")
         faults = {row.candidate: row.faults for row in card.rows if row.faults}

@@ -105,3 +105,20 @@ def test_what_cannot_matter_is_reused_and_counted(served: Project, model: Model)
     assert ran.exit == 0, ran.out
     assert "2 replayed" in ran.out
     assert model.asked == []
+
+
+def test_lf_counts_no_verdict_of_another_task(project: Project) -> None:
+    """What --lf does not run may be outdated all the same: it stands under old, and is missing."""
+    project.certified("one", "two").declare("gateway", retries=0)
+    project.scripted("x", error={"status": 500, "times": 99}, failing=["two"])
+    first = project.run("--models", "reference,x", "--modelbench-fault-retries", "0")
+    assert first.outcomes()["error"] == 1, first.out
+    change(project, "cases/tiny/pack.toml", "turns = 5", "turns = 6")
+    project.scripted("x")  # what answers is part of the candidate
+    ran = project.run("--lf")
+    assert ran.exit == 0, ran.out
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["x", "1/1", "100"] in [words[:3] for words in lines]
+    assert ["missing", "x:", "run", "on", "another", "version", "only", "1"] in lines
+    assert "old      not counted above, one (task and candidate changed): 1/1" in ran.out
+    assert "pytest with the same arguments, without --lf, -k, -m and single cases" in ran.out

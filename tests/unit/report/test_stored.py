@@ -85,6 +85,25 @@ def test_a_run_whose_header_is_damaged_declares_what_it_holds(results: Any) -> N
     assert len(report.damages) == 1
 
 
+def test_the_newest_version_of_a_reference_is_its_own(results: Any, record: Any) -> None:
+    """Where no project tells what is current: a later try by seed has no reference to tell."""
+    named = {
+        name: Identity(task="t1", check="c1", candidate=name) for name in ("reference", "seed")
+    }
+    named["reference"] = named["reference"].model_copy(update={"reference": "r1"})
+    results.store({"reference": {"x": "-"}, "seed": {"x": "-"}})
+    results.append(record("reference", "x", 1, "p", identity=named["reference"]))
+    results.append(record("seed", "x", 1, "u", identity=named["seed"]))
+
+    (card,) = report_all(results.root).cards
+
+    assert card.old == ()
+    assert {row.candidate: row.by_case["x"] for row in card.rows} == {
+        "reference": (1, 1),
+        "seed": (0, 1),
+    }
+
+
 def test_times_are_of_the_candidates_of_the_grid(results: Any, record: Any) -> None:
     results.append(record("reference", "x", 1, "p", started="2020-01-01T00:00:00.000Z"))
     results.store({"a": {"x": "p"}})
