@@ -55,6 +55,7 @@ def _todo(grid: Collection[Planned], certifying: int) -> str:
         Action.REGRADE: "to grade again",
         Action.OLD: "old",
         Action.RUN: "to run",
+        Action.REFUSE: "that cannot run",
     }
     counts = Counter(p.action for p in grid)
     parts = [f"{counts[action]} {word}" for action, word in words.items() if counts[action]]

@@ -24,6 +24,7 @@ class Action(StrEnum):
     RUN = "run"
     REGRADE = "regrade"
     OLD = "old"
+    REFUSE = "refuse"
 
 
 TODO = (Action.RUN, Action.REGRADE)
@@ -158,7 +159,11 @@ def make_plan(inputs: Inputs) -> Plan:
             for case in inputs.cases[pack.name]:
                 for candidate in inputs.candidates:
                     cell = Cell(pack.name, case.id, candidate.name, repeat)
-                    planned = plan_cell(cell, inputs.identify(case, candidate), inputs)
+                    identity = inputs.identify(case, candidate)
+                    if case.unprovable and candidate.agent == REFERENCE:
+                        planned = Planned(cell, Action.REFUSE, case.unprovable, identity)
+                    else:
+                        planned = plan_cell(cell, identity, inputs)
                     if inputs.faults_only and not inputs.index.is_faulted(cell):
                         if planned.action is Action.REPLAY:
                             aside.append(planned)
@@ -170,7 +175,8 @@ def make_plan(inputs: Inputs) -> Plan:
     scored = {
         (p.cell.pack, p.cell.case)
         for p in (*grid, *aside)
-        if not p.cell.certifies and not (inputs.faults_only and p.action is Action.REPLAY)
+        if p.action is Action.REFUSE
+        or (not p.cell.certifies and not (inputs.faults_only and p.action is Action.REPLAY))
     }
     for pack in inputs.packs:
         for case in inputs.cases[pack.name]:
@@ -281,6 +287,8 @@ def _list(names: Iterable[str]) -> str:
 
 def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
     """Return a case's certificate as the store has it, and what is missing of it."""
+    if case.unprovable:
+        return Certificate(False, case.unprovable), []
     known: dict[Cell, tuple[bool | None, Sequence[str]]] = {}
     missing: list[Planned] = []
     damaged = {}

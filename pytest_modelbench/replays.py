@@ -38,7 +38,7 @@ class Replays:
     def report(self, nodeids: Sequence[str]) -> None:
         """Report the stored ones of some items; old ones as skipped, with the reason."""
         for nodeid, planned in self._roster.of_pack(nodeids):
-            if planned.action is Action.OLD:
+            if planned.action in (Action.OLD, Action.REFUSE):
                 self.refuse(nodeid, self._board.refusal(planned.cell) or planned.why)
             elif planned.action is Action.REPLAY:
                 if why := self._board.refusal(planned.cell):

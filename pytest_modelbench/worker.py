@@ -195,7 +195,7 @@ class Worker:
 
     def _attempt(self, planned: Planned) -> AttemptRecord:
         cell = planned.cell
-        if planned.action is Action.OLD:
+        if planned.action in (Action.OLD, Action.REFUSE):
             self._refuse(planned.why)
         if planned.action is Action.REPLAY:
             return self._stored(planned)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_modelbench.packs.source import BenchmarkCase, Source
 from pytest_modelbench.records import Limits, Trust
+from pytest_modelbench.settings import REFERENCES
 
 PACK_MANIFEST = "pack.toml"
 CASE_MANIFEST = "case.toml"
@@ -83,6 +84,13 @@ class Case:
     network: bool = False
     source: Source | None = None
     given: BenchmarkCase | None = None
+
+    @property
+    def unprovable(self) -> str:
+        """Return why the case can be proven by no attempt, as is known before any; "" for none."""
+        if self.protocol != AGENT or self.reference is not None:
+            return ""
+        return f"no reference; write {REFERENCES}/{self.pack}/{self.id}/"
 
 
 @dataclass(frozen=True)

@@ -159,14 +159,17 @@ def _of(case: Case) -> tuple[Benchmark[World], BenchmarkCase]:
 def play(
     benchmark: Benchmark[W], given: BenchmarkCase, candidate: Candidate, tools: Sequence[Tool]
 ) -> Met:
-    """Do what a built-in candidate does: nothing, or what the reference or a damaged one says."""
+    """Do what a built-in candidate does: nothing, or what the reference or a damaged one says.
+
+    Fault where the benchmark has none.
+    """
     if candidate.agent == SEED:
         return Met()
     variant = candidate.name.partition("+")[2]
     answer = benchmark.reference(given, variant)
     if answer is None:
         what = f"the damaged answer {variant!r}" if variant else "a reference"
-        raise ValueError(f"case {given.id} has not got {what}")
+        raise Fault("no-reference", f"case {given.id} has not got {what}", permanent=True)
     known = {tool.name: tool for tool in tools}
     for name, arguments in answer.calls:
         if name in known:

@@ -130,3 +130,24 @@ def test_a_reference_that_was_not_chosen_is_not_run_for_nothing(project: Any) ->
     project.certified("a").scripted("right")
     ran = project.run("--models", "right,reference", "-n", "0", "-k", "right")
     assert list(ran.junit) == ["test_case[a:right:1]"], ran.out
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_case_without_a_reference_is_reported_in_one_line_and_never_tried(
+    project: Any, workers: str
+) -> None:
+    project.certified("a", "b").scripted("right")
+    shutil.rmtree(project.path / "reference_solutions/tiny/b")
+    why = "no reference; write reference_solutions/tiny/b/"
+    ran = project.run("--models", "right,reference,seed", "-n", workers)
+    assert ran.exit == 1, ran.out
+    assert ran.outcomes() == {"passed": 2, "skipped": 2, "unsolved": 2}
+    assert f"excluded case b: {why}" in ran.out
+    assert "Traceback" not in ran.out
+    assert "INTERIM" not in ran.out
+    for name in ("right", "reference"):
+        assert why in ran.junit[f"test_case[b:{name}:1]"][0].message
+    assert [cell.case for cell in project.verdicts("right")] == ["a"]
+    assert project.faulted("reference") == {}
+    planned = project.run("--models", "reference", "--modelbench-plan", "cases/tiny/b")
+    assert f"tiny: refuse 1: {why}" in planned.out

@@ -10,12 +10,14 @@ from typing import cast
 
 import pytest
 
+from pytest_modelbench.benchmarks.benchmark import Benchmark
+from pytest_modelbench.candidates.builtin import damaged_reference
 from pytest_modelbench.checks.observation import Observation
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.packs.identities import identity_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import read_pack
-from pytest_modelbench.protocols.benchmark import HARVEST, BenchmarkProtocol
+from pytest_modelbench.protocols.benchmark import HARVEST, BenchmarkProtocol, play
 from pytest_modelbench.protocols.protocol import Harvested, Services, protocol_named
 from pytest_modelbench.records import Trust
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest
@@ -72,6 +74,21 @@ def test_it_is_a_protocol_by_name() -> None:
 def test_a_verdict_comes_of_what_was_kept(case: Case) -> None:
     assert judged(case, left(b'"x"')) == (True, "")
     assert judged(case, left(b'"y"')) == (False, "wrong")
+
+
+@pytest.mark.parametrize(
+    ("variant", "what"), [("", "a reference"), ("bad", "the damaged answer 'bad'")]
+)
+def test_a_reference_that_is_not_there_is_a_fault_in_one_line(
+    case: Case, variant: str, what: str
+) -> None:
+    assert case.source is not None
+    assert case.given is not None
+    assert isinstance(case.source.benchmark, Benchmark)
+    with pytest.raises(Fault) as fault:
+        play(case.source.benchmark, case.given, damaged_reference(variant), ())
+    assert fault.value.text == f"case one has not got {what}"
+    assert (fault.value.kind, fault.value.permanent) == ("no-reference", True)
 
 
 def test_how_the_work_ended_is_the_reason_of_what_did_not_pass(case: Case) -> None:
