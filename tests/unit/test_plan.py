@@ -40,7 +40,7 @@ def case(name: str, root: Path = Path("cases/p"), damaged: tuple[str, ...] = ())
         limits=Limits(),
         seed=None,
         hidden=root / name / "hidden",
-        reference=None,
+        reference=Path("reference_solutions") / name,
         damaged=tuple(Damaged(n, root, (f"test_{n}",)) for n in damaged),
     )
 
