@@ -36,12 +36,12 @@ def facts_of(record: AttemptRecord, *, certifies: bool = False, replayed: bool =
 
 
 def replayed_facts(entry: Entry) -> Facts:
-    """Return what a report says of a stored verdict, from the index alone."""
+    """Return what a report says of a stored verdict, from an index that was read with details."""
     return {
         "cell": list(entry.cell),
         "attempt": entry.id,
         "outcome": entry.outcome.value,
-        "lost": [],
+        "lost": [name for name, _ in entry.detail.failing] if entry.detail else [],
         "reason": entry.reason,
         "fault": "",
         "permanent": False,

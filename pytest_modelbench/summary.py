@@ -35,7 +35,7 @@ from pytest_modelbench.report.scorecard import Scorecard, scorecard
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import utc_now
 from pytest_modelbench.stats import format_interval, format_percent
-from pytest_modelbench.store.index import Index, Kind, Standing
+from pytest_modelbench.store.index import Entry, Index, Kind, Standing
 from pytest_modelbench.store.looks import Looks, Showing, append_look
 from pytest_modelbench.store.reader import is_all, read
 
@@ -196,18 +196,16 @@ def _counted(
     measured = tuple(name for name in settings.models if name not in BUILT_IN)
     grid = Grid(pack.name, cases, settings.models, settings.repeats)
     standings = _standings(index, grid, measured, set(excluded), today)
+    shown_verdicts, before = _to_show(index, standings)
     showing = Showing(
         pack.name,
         cases,
         measured,
         settings.repeats,
         cells=(len(cases) - len(excluded)) * len(measured) * settings.repeats,
-        verdicts={
-            standing.entry.id: cell.candidate
-            for cell, standing in standings.items()
-            if standing.kind is Kind.VERDICT and standing.entry is not None
-        },
+        verdicts=shown_verdicts,
         split=settings.split,
+        before=before,
     )
     reading = None if bench.partial or not measured else looks.reading(showing)
     options = Options(
@@ -243,6 +241,31 @@ def _counted(
     )
     shown = Shown(reading, settings.draw, alike, reported, pack.check.threshold)
     return card, shown, showing
+
+
+def _to_show(
+    index: Index, standings: Mapping[Cell, Standing]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the candidate by the id of each verdict, and by every other id of its attempt.
+
+    An attempt that was judged again and has the verdict that it had keeps the first one's id.
+    """
+    regrades: dict[str, list[Entry]] = {}
+    for entry in index.entries():
+        if entry.grades:
+            regrades.setdefault(entry.grades, []).append(entry)
+    verdicts: dict[str, str] = {}
+    before: dict[str, str] = {}
+    for cell, (kind, entry, attempt, _) in standings.items():
+        if kind is not Kind.VERDICT or entry is None or attempt is None:
+            continue
+        again = sorted(regrades.get(attempt.id, ()), key=lambda line: (line.started, line.id))
+        lines = [attempt, *again]
+        said = (entry.outcome, entry.reward)
+        first = next(line for line in lines if (line.outcome, line.reward) == said)
+        verdicts[first.id] = cell.candidate
+        before.update((line.id, cell.candidate) for line in lines if line is not first)
+    return verdicts, before
 
 
 class _Own(TypedDict, total=False):

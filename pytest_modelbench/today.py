@@ -18,7 +18,7 @@ from pytest_modelbench.packs.identities import CaseIdentity, identity_of
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_pack
 from pytest_modelbench.protocols.versions import versions_of
-from pytest_modelbench.records import REFERENCE, Candidate, Identity
+from pytest_modelbench.records import REFERENCE, Candidate, Cell, Identity
 from pytest_modelbench.settings import CASES, REFERENCES
 
 
@@ -112,6 +112,17 @@ def built_in(name: str) -> Candidate:
     return Candidate(name=name, agent=name.partition("+")[0])
 
 
+def candidate_of(registry: Registry, name: str) -> Candidate | None:
+    """Return whose results stand under a name, damaged variants among them; None if unknown."""
+    if not built_in(name).calls_model:
+        return built_in(name)
+    try:
+        (resolved,) = registry.resolve([name])
+    except UsageProblem:
+        return None
+    return resolved
+
+
 def identities(
     root: Path, folders: Sequence[str] = (CASES,)
 ) -> Callable[[str, str, str], Identity | None]:
@@ -128,10 +139,12 @@ def identities(
 
     def today(pack: str, case_id: str, candidate: str) -> Identity | None:
         case = cases.get((pack, case_id))
-        try:
-            (resolved,) = registry.resolve([candidate])
-        except UsageProblem:
+        named = candidate_of(registry, candidate)
+        if case is None or named is None:
             return None
-        return identify(case, resolved) if case is not None else None
+        variant = Cell(pack, case_id, candidate, 1).variant
+        if variant is not None and variant not in [damaged.name for damaged in case.damaged]:
+            return None
+        return identify(case, named)
 
     return today

@@ -22,6 +22,7 @@ from pytest_modelbench.records import AttemptRecord, Identity, Outcome, seal_hol
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 from pytest_modelbench.store.evidence import Evidence
+from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.layout import results_files
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import identities
@@ -98,10 +99,10 @@ def audit(
     packs: list[str] | None = None,
 ) -> Audit:
     """Look at every line below a folder of results, and at the evidence that it names."""
-    auditor = _Auditor(Evidence(root), cases, today)
+    index = read(root, packs or None)
+    auditor = _Auditor(Evidence(root), cases, today, index)
     for path in results_files(root, packs or None):
         auditor.file(path)
-    index = read(root, packs or None)
     for damage in index.damages:
         auditor.found.findings.append(Finding(damage.path, damage.line, damage.what))
     for entry in index.entries():
@@ -112,12 +113,17 @@ def audit(
 
 class _Auditor:
     def __init__(
-        self, evidence: Evidence, cases: Mapping[tuple[str, str], Case], today: Today
+        self,
+        evidence: Evidence,
+        cases: Mapping[tuple[str, str], Case],
+        today: Today,
+        index: Index,
     ) -> None:
         self.found = Audit()
         self._evidence = evidence
         self._cases = cases
         self._today = today
+        self._index = index
         self._good: set[str] = set()
 
     def file(self, path: Path) -> None:
@@ -191,7 +197,7 @@ class _Auditor:
             self.found.notes["verdicts are of another version of the grader: not repeated"] += 1
             return
         try:
-            work = stored_work(record, self._evidence)
+            work = stored_work(self._worked(record), self._evidence)
         except (StoreProblem, ValueError, KeyError):
             self.found.notes["verdicts have no harvest here: not repeated"] += 1
             return
@@ -203,6 +209,11 @@ class _Auditor:
                 f"the verdict is not what its evidence gives: stored {_told(stored)}, "
                 f"from the evidence {_told(verdict)}"
             )
+
+    def _worked(self, record: AttemptRecord) -> AttemptRecord:
+        """Return the line that holds the harvest: of a regrade, the attempt that it judges."""
+        entry = self._index.find(record.grades) if record.grades else None
+        return record if entry is None else self._index.record(entry)
 
     def _blob(self, name: str) -> str | None:
         """Return what is wrong with a blob, '' for nothing, None where it is not here."""

@@ -28,7 +28,7 @@ from pytest_modelbench.store.index import Entry, Index, Kind
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
-from pytest_modelbench.today import built_in, identifier, judges_of
+from pytest_modelbench.today import candidate_of, identifier, judges_of
 from pytest_modelbench.worlds.environment import cache_folder, environment
 from pytest_modelbench.worlds.levels import choose
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
@@ -200,7 +200,7 @@ def choose_attempts(
         for name in index.candidates(pack):
             if models and name not in models:
                 continue
-            candidate = _candidate(registry, name)
+            candidate = candidate_of(registry, name)
             for cell in index.cells(pack, name):
                 case = cases.get((pack, cell.case))
                 if case is None or candidate is None:
@@ -239,12 +239,3 @@ def _why_not(kind: Kind, attempt: Entry | None, stale: bool) -> str:
     if stale and kind is Kind.VERDICT:
         return "today's check has judged it"
     return ""
-
-
-def _candidate(registry: Registry, name: str) -> Candidate | None:
-    if Candidate(name=name, agent=name.partition("+")[0]).calls_model:
-        try:
-            return registry.resolve([name])[0]
-        except UsageProblem:
-            return None
-    return built_in(name)

@@ -1,8 +1,9 @@
 """Looks: each showing of verdicts that nobody had seen, in ``results/looks.jsonl``.
 
 A look counts when verdicts are shown for results that no earlier look has shown. Only test runs
-write here; a replay, a repeated report and a partial run add nothing. Which level a comparison is
-decided at follows from what was shown before (``stats.look_alpha``).
+write here; a replay, a repeated report and a partial run add nothing, and nor does judging again
+what comes to the same verdict. Which level a comparison is decided at follows from what was shown
+before (``stats.look_alpha``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -57,8 +58,10 @@ class Look(Record):
 class Showing:
     """What is about to be shown of one pack: the declared grid, and the id of each verdict.
 
-    ``verdicts`` maps ids to candidates. ``cells`` is the number that the grid declares, without
-    what is excluded.
+    ``verdicts`` maps ids to candidates: that of the oldest line by which the attempt has this
+    verdict, so that judging again is new only where it changes something. ``before`` maps the other
+    ids under which an earlier look may have shown the same attempts. ``cells`` is the number that
+    the grid declares, without what is excluded.
     """
 
     pack: str
@@ -68,6 +71,7 @@ class Showing:
     cells: int
     verdicts: Mapping[str, str]
     split: str = ""
+    before: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -195,7 +199,10 @@ class Looks:
         shared = set(look.candidates) & set(showing.candidates)
         if len(shared) < min(2, len(showing.candidates)):
             return False
-        return any(showing.verdicts.get(name) in shared for name in look.shown)
+        return any(
+            (showing.verdicts.get(name) or showing.before.get(name)) in shared
+            for name in look.shown
+        )
 
 
 def append_look(root: Path, run: str, at: str, showing: Showing, reading: Reading) -> Look | None:

@@ -169,7 +169,7 @@ def test_a_changed_check_judges_stored_work(measured: Project) -> None:
     assert {raw["grades"] for raw in new} == before
     status, said = modelbench(measured, "audit")
     assert status == 0, said
-    assert "2 regrades" in said
+    assert "16 verdicts repeated, 2 regrades" in said
     status, said = modelbench(measured, "regrade", "--models", "half", "--stale")
     assert "0 to judge again" in said
     assert "2 left out: today's check has judged it" in said
@@ -197,3 +197,39 @@ def test_harvests_that_are_elsewhere_are_left_out(measured: Project) -> None:
     status, said = modelbench(measured, "regrade", "--models", "half")
     assert status == 0
     assert "2 left out: its harvest is not on this machine" in said
+
+
+def test_damaged_variants_are_of_today_and_their_regrades_are_repeated(project: Project) -> None:
+    project.pack("one", damaged=True).scripted("right")
+    ran = project.run("--models", "right", "-q")
+    assert ran.exit == 0, ran.out
+    status, said = modelbench(project, "audit")
+    assert (status, said.splitlines()[1:]) == (0, []), said
+    status, said = modelbench(project, "regrade")
+    assert (status, said.splitlines()[-1]) == (0, "same: 8"), said
+    status, said = modelbench(project, "audit")
+    assert (status, said.splitlines()[1:]) == (0, []), said
+    assert "16 verdicts repeated" in said
+    shutil.rmtree(project.path / "reference_solutions/tiny/one.damaged")
+    status, said = modelbench(project, "audit")
+    assert "2 results are of tiny/one by candidates, or of cases, that are no longer here" in said
+
+
+def test_judging_again_without_a_change_is_no_look(project: Project) -> None:
+    project.certified("one", "two").scripted("half", wrong=["two"])
+    assert project.run("--models", "half").exit == 0
+    twice = ("--models", "half", "--modelbench-repeats", "2")
+    assert "2; the grid is complete; its declared size changed" in project.run(*twice).out
+    before = (project.results / "looks.jsonl").read_bytes()
+    assert modelbench(project, "regrade")[1].splitlines()[-1] == "same: 16"
+    told = "look     2 again, nothing new is shown; the grid is complete; its declared size changed"
+    assert told in project.run(*twice).out
+    assert (project.results / "looks.jsonl").read_bytes() == before
+
+    check = project.path / "cases/tiny/one/hidden/test_answer.py"
+    check.write_text(check.read_text().replace("== 1", "== 2"))
+    project.write("reference_solutions/tiny/one/answer.txt", "one\none\n")
+    changed = project.run(*twice)
+    assert "look     3; the grid is complete; its declared size changed" in changed.out
+    (look,) = map(json.loads, (project.results / "looks.jsonl").read_text().splitlines()[2:])
+    assert len(look["shown"]) == 2, "of the case whose verdicts changed"

@@ -152,7 +152,7 @@ def test_junit_has_the_whole_grid_once_with_stored_durations(project: Any) -> No
     assert wrong.properties["modelbench_reason"] == "wrong"
     assert wrong.properties["modelbench_lost"] == "test_answer"
     project.scripted("shaky", wrong=["b"], delay_s=0.3)
-    project.run("--models", "shaky")
+    fresh = project.run("--models", "shaky")
     last = project.run("--models", "shaky", "-n", "2")
     assert last.exit == 0, last.out
     assert [len(found) for found in last.junit.values()] == [1, 1]
@@ -163,6 +163,7 @@ def test_junit_has_the_whole_grid_once_with_stored_durations(project: Any) -> No
         assert one.seconds > 0.3
         assert one.properties["modelbench_outcome"] == record.outcome.value
         assert one.properties["modelbench_attempt"] == record.id
+        assert one.properties == fresh.junit[f"test_case[{case}:shaky:1]"][0].properties
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
