@@ -251,9 +251,9 @@ def _to_show(
     An attempt that was judged again and has the verdict that it had keeps the first one's id.
     """
     regrades: dict[str, list[Entry]] = {}
-    for entry in index.entries():
-        if entry.grades:
-            regrades.setdefault(entry.grades, []).append(entry)
+    for line in index.entries():
+        if line.grades:
+            regrades.setdefault(line.grades, []).append(line)
     verdicts: dict[str, str] = {}
     before: dict[str, str] = {}
     for cell, (kind, entry, attempt, _) in standings.items():

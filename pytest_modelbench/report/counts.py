@@ -134,6 +134,7 @@ class Tally:
     fresh_starts: int = 0
     elsewhere: dict[str, Sum] = field(default_factory=dict)
     first_started: str = ""
+    """Of all attempts, faulted and superseded ones among them; a regrade is none."""
     last_started: str = ""
     last_ended: str = ""
     """The latest end of an attempt's wall time."""

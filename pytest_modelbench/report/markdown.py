@@ -17,7 +17,7 @@ from pytest_modelbench.report.numbers import (
     tokens,
 )
 from pytest_modelbench.report.pairs import Pair
-from pytest_modelbench.report.resources import cached_share, wall_seconds
+from pytest_modelbench.report.resources import cached_share, wall
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.report.verdicts import why_not_yet
@@ -183,9 +183,8 @@ def _remarks(card: Scorecard) -> Iterable[str]:
             yield f"{_text(row.candidate)}: {older} superseded by a fresh start."
     trust = sorted({str(row.trust) for row in card.rows if row.verdicts})
     boxes = sorted({_text(box) for row in card.rows for box in row.boxes})
-    seconds = wall_seconds(card)
-    if seconds is not None:
-        yield f"Wall clock: {clock(seconds)} from the first start to the last end."
+    if told := wall(card):
+        yield f"Wall clock: {told}."
     if trust:
         yield f"Trust: {', '.join(trust)}." + (f" Isolation: {', '.join(boxes)}." if boxes else "")
 

@@ -63,8 +63,19 @@ def spend(card: Scorecard) -> list[str]:
     return parts + _elsewhere(rows)
 
 
+def wall(card: Scorecard) -> str:
+    """Return how long a grid took, in words; empty where that is not known.
+
+    No run need have taken so long: it may have been measured in several, days apart.
+    """
+    seconds = wall_seconds(card)
+    if seconds is None:
+        return ""
+    return f"{clock(seconds)} from first start to last end, pauses between runs included"
+
+
 def wall_seconds(card: Scorecard) -> float | None:
-    """Return the time from the first start to the last end of all that is stored of a grid."""
+    """Return the time from the first start to the last end of a grid's stored attempts."""
     try:
         first, last = map(datetime.fromisoformat, (card.first_started, card.last_ended))
     except ValueError:

@@ -297,15 +297,7 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
 
     ``counted`` None: every try with a verdict is.
     """
-    if not tries:
-        return
-    starts = [entry.started for entry in tries]
-    found.first_started = min(found.first_started or starts[0], *starts)
-    latest = max(starts)
-    found.last_started = max(found.last_started, latest)
-    if _later(latest, max([entry.seconds for entry in tries])) > found.last_ended:
-        ends = [_later(entry.started, entry.seconds) for entry in tries]
-        found.last_ended = max(found.last_ended, *ends)
+    _time([entry for entry in tries if not entry.grades], found)
     for entry in tries:
         if entry.detail is None:
             continue
@@ -318,6 +310,19 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
                 continue
             where = "other tries" if role == Role.CANDIDATE else role
             found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))
+
+
+def _time(attempts: Sequence[Entry], found: Tally) -> None:
+    """Take up when the first of some attempts began and the last ended; a regrade is none."""
+    if not attempts:
+        return
+    starts = [entry.started for entry in attempts]
+    found.first_started = min(found.first_started or starts[0], *starts)
+    latest = max(starts)
+    found.last_started = max(found.last_started, latest)
+    if _later(latest, max([entry.seconds for entry in attempts])) > found.last_ended:
+        ends = [_later(entry.started, entry.seconds) for entry in attempts]
+        found.last_ended = max(found.last_ended, *ends)
 
 
 def _later(moment: str, seconds: float) -> str:

@@ -15,7 +15,6 @@ from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, ba
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
 from pytest_modelbench.report.numbers import (
-    clock,
     dollars,
     duration,
     money,
@@ -25,7 +24,7 @@ from pytest_modelbench.report.numbers import (
 )
 from pytest_modelbench.report.pairs import MIDP, Pair
 from pytest_modelbench.report.remarks import row_remarks
-from pytest_modelbench.report.resources import spend, used, wall_seconds
+from pytest_modelbench.report.resources import spend, used, wall
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.report.verdicts import next_commands, verdict_notes
@@ -263,12 +262,8 @@ class _Page:
             for name, parts in told.items():
                 line = [f"{self.names[name]}: {parts[0]}", *parts[1:]]
                 lines += self._wrapped("" if lines else "used", line)
-        seconds = wall_seconds(self.card)
-        if seconds is not None:
-            lines += self._wrapped(
-                "wall", [f"{clock(seconds)} from the first start to the last end"]
-            )
-        return lines
+        told_wall = wall(self.card)
+        return lines + (self._wrapped("wall", [told_wall]) if told_wall else [])
 
     def _frontier(self) -> list[str]:
         """Return who is worth the price: only where there is a choice."""

@@ -431,9 +431,10 @@ def test_a_place_on_the_frontier_claims_no_comparison_that_was_not_made(
 
 def test_the_wall_clock_ends_with_the_last_attempt_to_end(results: Any, record: Any) -> None:
     results.append(
-        record("a", "x", 1, "p", started="2026-01-09T09:00:00.000Z", seconds=3600.0),
+        record("a", "x", 1, "p", id="w", started="2026-01-09T09:00:00.000Z", seconds=3600.0),
         record("a", "y", 1, "p", started="2026-01-09T09:30:00.000Z", seconds=60.0),
         record("a", "z", 1, "p", started="not a time", seconds=1.0),
+        record("a", "x", 1, "p", started="2026-02-01T09:30:00.000Z", kind="regrade", grades="w"),
     )
     card = results.count({"a": {"x": "p", "y": "p"}})
 
