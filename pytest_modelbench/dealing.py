@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from pytest_modelbench.bench import Bench
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import cell_of
-from pytest_modelbench.heartbeat import Heartbeat, plan_lines, step_of, write_line
+from pytest_modelbench.heartbeat import Heartbeat, Teller, plan_lines, step_of, write_line
 from pytest_modelbench.plan import Action
 from pytest_modelbench.records import Cell
 from pytest_modelbench.replays import Replays
@@ -52,6 +51,7 @@ class Dealing:
         self._certification = certification
         self._waits = waits
         self._beat: Heartbeat | None = None
+        self._teller: Teller | None = None
         self._replays = Replays(
             config, roster, bench.index, board, fail_unsolved=bench.settings.fail_unsolved
         )
@@ -99,6 +99,8 @@ class Dealing:
         """Say nothing more."""
         if self._beat is not None:
             self._beat.stop()
+        if self._teller is not None:
+            self._teller.close()
 
     def _dealer(self, collection: Sequence[str]) -> Dealer:
         roster = self._roster
@@ -154,7 +156,8 @@ class Dealing:
         if isinstance(session, pytest.Session) and todo and verbosity <= 0:
             # Percent are of what has a letter.
             session.testscollected -= sum(map(self._passes_over, roster.selected))
-        beat = Heartbeat(todo, partial(write_line, self._config), step=step_of(verbosity))
+        self._teller = Teller(self._config)
+        beat = Heartbeat(todo, self._teller, step=step_of(verbosity))
         self._config.pluginmanager.register(beat, "modelbench-heartbeat")
         if (waits := self._waits()) is not None:
             beat.tell_waits(waits.words)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Any, TextIO
 
 import pytest
 
@@ -16,8 +19,14 @@ from pytest_modelbench.records import Cell, Outcome, Role
 
 STEP = 0.05
 """A line for each twentieth of the cells to run."""
-QUIET_SECONDS = 60.0
-"""A line at the latest after this long without one."""
+FIRST_SECONDS = 10.0
+"""The first line at the latest after this long, so that a run of long cells is seen to work."""
+QUIET_SECONDS = 30.0
+"""A later line at the latest after this long without one; later in a long run."""
+QUIET_SHARE = 1 / 60
+"""Of the time since the run began: no more lines than one in this share for quiet alone."""
+LOOK_SECONDS = 1.0
+"""How often a thread looks at the clock."""
 LEAST_SECONDS = 10.0
 """Never two lines within this time."""
 
@@ -148,7 +157,8 @@ class Heartbeat:
 
     Rates are left out on purpose: watching cost and faults is harmless, watching rates invites
     stopping when they please. ``write`` prints a line; ``step`` is the share of cells between two
-    lines, 0 for none. A thread of its own looks at the clock while all cells are long.
+    lines, 0 for none; a larger one makes the lines for quiet rarer, too. A thread of its own looks
+    at the clock while all cells are long.
     """
 
     def __init__(
@@ -176,11 +186,11 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
-    def watch(self, seconds: float = 5.0) -> None:
+    def watch(self) -> None:
         """Look at the clock from a thread until ``stop``."""
 
         def look() -> None:
-            while not self._ended.wait(seconds):
+            while not self._ended.wait(LOOK_SECONDS):
                 self.tick()
 
         if self._step and self._total:
@@ -229,13 +239,20 @@ class Heartbeat:
             done, now = self._verdicts + self._faults, self._clock()
             if self._ended.is_set() or not self._step or done >= self._total:
                 return
-            quiet = max(QUIET_SECONDS, (now - self._start) / 20)
-            due = done - self._last_done >= self._step * self._total or now - self._last >= quiet
+            due = done - self._last_done >= self._step * self._total
+            due = due or now - self._last >= self._quiet(now)
             if not due or now - self._last < LEAST_SECONDS:
                 return
             self._last, self._last_done = now, done
             line = self.line()
         self._write(line)
+
+    def _quiet(self, now: float) -> float:
+        """Return how many seconds may pass without a line."""
+        rarer = self._step / STEP
+        if self._last == self._start:
+            return FIRST_SECONDS * rarer
+        return max(QUIET_SECONDS * rarer, (now - self._start) * QUIET_SHARE)
 
     def line(self) -> str:
         """Return the line of this moment."""
@@ -279,3 +296,39 @@ def write_line(config: pytest.Config, line: str) -> None:
         if reporter._tw.width_of_current_line > 0:
             reporter._tw.line()
         reporter.write_line(line)
+
+
+class Teller:
+    """Print lines from any thread, past the capture of what a test prints.
+
+    Make it where pytest captures nothing. While a cell works in this process, standard output is
+    its test's, and a line would be kept with it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        self._writer: Any = reporter._tw if reporter is not None else None  # Any: private
+        self._out: TextIO | None = None
+        with suppress(AttributeError, OSError, ValueError):  # no terminal, or no file behind it
+            file = self._writer._file
+            self._out = os.fdopen(
+                os.dup(file.fileno()), "w", encoding=file.encoding, errors="backslashreplace"
+            )
+
+    def __call__(self, line: str) -> None:
+        """Print a line."""
+        writer = self._writer
+        if writer is None or self._out is None or self._out.closed:
+            write_line(self._config, line)
+            return
+        kept, writer._file = writer._file, self._out
+        try:
+            write_line(self._config, line)
+        finally:
+            writer._file = kept
+
+    def close(self) -> None:
+        """Let go of the terminal."""
+        if self._out is not None:
+            self._out.close()
