@@ -310,7 +310,9 @@ class Teller:
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         self._writer: Any = reporter._tw if reporter is not None else None  # Any: private
         self._out: TextIO | None = None
-        with suppress(AttributeError, OSError, ValueError):  # no terminal, or no file behind it
+        if self._writer is None:
+            return
+        with suppress(AttributeError, OSError, ValueError):  # there is no file behind it
             file = self._writer._file
             self._out = os.fdopen(
                 os.dup(file.fileno()), "w", encoding=file.encoding, errors="backslashreplace"
