@@ -87,12 +87,14 @@ def _report(options: argparse.Namespace) -> int:
     from pytest_modelbench.report.markdown import markdown
     from pytest_modelbench.report.stored import report_all
     from pytest_modelbench.report.terminal import render
+    from pytest_modelbench.store.layout import require_stored
     from pytest_modelbench.today import identities
 
     if not options.results.is_dir():
         print(f"modelbench: {options.results} is no folder of results", file=sys.stderr)
         return USAGE_ERROR
     models = [name for name in options.models.split(",") if name]
+    require_stored(options.results, options.packs, models)
     report = report_all(
         options.results,
         packs=options.packs or None,

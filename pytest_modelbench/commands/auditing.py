@@ -23,7 +23,7 @@ from pytest_modelbench.report.escape import escape
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
-from pytest_modelbench.store.layout import results_files
+from pytest_modelbench.store.layout import require_stored, results_files
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import identities
 
@@ -68,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what an audit found; exit status 1 when that is anything."""
     if not options.results.is_dir():
         raise UsageProblem(f"{options.results} is no folder of results; --results names another")
+    require_stored(options.results, options.packs)
     cases = read_cases(options.cases, options.references)
     today = identities(Path.cwd(), [str(options.cases)])
     found = audit(options.results, cases, today, options.packs)

@@ -19,6 +19,7 @@ from pytest_modelbench.report.stored import report_all
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import RESULTS
 from pytest_modelbench.stats import CostRatio, Interval, TimeQuantile, cost_ratio, time_ratio
+from pytest_modelbench.store.layout import require_stored
 from pytest_modelbench.today import identities
 
 MOST_CASES = 12
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     a, b = options.a, options.b
     if a == b:
         raise UsageProblem(f"{a} cannot be compared with itself")
+    require_stored(options.results, options.packs)
     report = report_all(
         options.results,
         packs=options.packs or None,

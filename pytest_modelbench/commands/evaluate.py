@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.packs.reading import find_packs, read_pack
 from pytest_modelbench.probe.command import NOT_ALIVE, candidate_named, probe_and_keep
 from pytest_modelbench.records import BUILT_IN
@@ -40,13 +41,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Do all of it; the exit status is the test run's, or 1 when the candidate does not answer."""
     candidate = candidate_named(options.candidate)
+    packs = find_packs([options.cases])
+    for name in options.packs:
+        if name not in [folder.name for folder in packs]:
+            there = ", ".join(folder.name for folder in packs) or "no pack at all"
+            raise UsageProblem(f"{options.cases} has no pack {name!r}, but {there}")
     if not probe_and_keep(candidate, options.note, options.results).alive:
         return NOT_ALIVE
-    folders = [
-        folder
-        for folder in find_packs([options.cases])
-        if not options.packs or folder.name in options.packs
-    ]
+    folders = [folder for folder in packs if not options.packs or folder.name in options.packs]
     print(flush=True)
     # A program of its own, as the user would start it: nothing of this process can colour it.
     command = [sys.executable, "-m", "pytest", "--models", candidate.name]

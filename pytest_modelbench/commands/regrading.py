@@ -25,6 +25,7 @@ from pytest_modelbench.report.numbers import dollars
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, new_run_id, utc_now
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Entry, Index, Kind
+from pytest_modelbench.store.layout import require_stored
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.results.is_dir():
         raise UsageProblem(f"{options.results} is no folder of results; --results names another")
     models = [name for name in options.models.split(",") if name]
+    require_stored(options.results, options.packs, models)
     registry = Registry.read(Path.cwd())
     if options.plan:
         _choose(options, models, read(options.results, options.packs or None), registry)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.errors import StoreProblem, UsageProblem
 
 EVIDENCE = ".evidence"
 LOCKS = ".locks"
@@ -77,6 +77,21 @@ def stored_candidates(root: Path) -> list[tuple[str, str]]:
         for pack in _folders(root)
         for candidate in _folders(pack)
     ]
+
+
+def require_stored(
+    root: Path, packs: Collection[str] = (), candidates: Collection[str] = ()
+) -> None:
+    """Raise UsageProblem, with the names that there are, for one of which nothing is stored."""
+    stored = stored_candidates(root)
+    for noun, named, known in (
+        ("pack", packs, sorted({pack for pack, _ in stored})),
+        ("candidate", candidates, sorted({name for _, name in stored})),
+    ):
+        for name in named:
+            if name not in known:
+                there = ", ".join(known) or "nothing at all"
+                raise UsageProblem(f"{root}: nothing is stored of {noun} {name!r}, but of {there}")
 
 
 def prepare(root: Path) -> None:

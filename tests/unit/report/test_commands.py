@@ -76,6 +76,36 @@ def test_compare_needs_two_that_are_stored(results: Any, run: Any) -> None:
     assert run("compare", "a", "a")[2] == "modelbench: a cannot be compared with itself\n"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "exekutor"),
+        ("compare", "a", "b", "exekutor"),
+        ("regrade", "exekutor"),
+        ("audit", "executor", "exekutor"),
+    ],
+)
+def test_a_misspelled_pack_is_said(results: Any, run: Any, command: tuple[str, ...]) -> None:
+    results.store(OUTCOMES)
+    status, _, err = run(*command)
+    assert status == 4
+    assert "nothing is stored of pack 'exekutor', but of executor\n" in err
+
+
+@pytest.mark.parametrize("command", ["report", "regrade"])
+def test_a_misspelled_candidate_is_said(results: Any, run: Any, command: str) -> None:
+    results.store(OUTCOMES)
+    status, _, err = run(command, "--models", "a,c")
+    assert status == 4
+    assert "nothing is stored of candidate 'c', but of a, b\n" in err
+
+
+def test_evaluate_runs_nothing_for_a_misspelled_pack(run: Any) -> None:
+    status, out, err = run("evaluate", "openai/any", "exekutor", "--note", "n")
+    assert (status, out) == (4, "")
+    assert "cases has no pack 'exekutor', but no pack at all" in err
+
+
 def test_power_prints_the_table_of_the_plan(run: Any) -> None:
     status, out, _ = run("power", "--disagreement", "20", stored=False)
     assert status == 0
