@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from pydantic import JsonValue
 
 from pytest_modelbench.records import Candidate
 
@@ -37,6 +40,43 @@ OURS = {
     "tools": "the protocol offers the tools",
     "tpm": "write tokens_per_minute beside model",
 }
+NUMBER, WHOLE, BOOLEAN = "a number", "a whole number", "true or false"
+TEXT, LIST, TABLE = "text", "a list", "a table"
+PARAMS: Mapping[str, tuple[str, ...]] = {
+    "temperature": (NUMBER,),
+    "top_p": (NUMBER,),
+    "top_k": (WHOLE,),
+    "min_p": (NUMBER,),
+    "typical_p": (NUMBER,),
+    "presence_penalty": (NUMBER,),
+    "frequency_penalty": (NUMBER,),
+    "repetition_penalty": (NUMBER,),
+    "repeat_penalty": (NUMBER,),
+    "seed": (WHOLE,),
+    "max_tokens": (WHOLE,),
+    "max_completion_tokens": (WHOLE,),
+    "max_output_tokens": (WHOLE,),
+    "min_tokens": (WHOLE,),
+    "timeout": (NUMBER,),
+    "stop": (TEXT, LIST),
+    "stop_sequences": (LIST,),
+    "logprobs": (BOOLEAN, WHOLE),
+    "top_logprobs": (WHOLE,),
+    "logit_bias": (TABLE,),
+    "parallel_tool_calls": (BOOLEAN,),
+    "reasoning_effort": (TEXT, TABLE),
+    "thinking": (TABLE,),
+    "verbosity": (TEXT,),
+    "response_format": (TABLE,),
+    "extra_body": (TABLE,),
+    "extra_headers": (TABLE,),
+}
+"""What most servers take, with its type; any other name is the server's own business."""
+OF_FEW = (
+    *("top_a", "top_n", "n_predict", "num_predict", "min_new_tokens", "max_new_tokens", "think"),
+    *("reasoning", "reasoning_format", "parse_tool_calls"),
+)
+"""What few servers take and looks like a misspelt name of ``PARAMS``."""
 PRICES = ("input", "output", "cached", "cache_written")
 
 
@@ -45,6 +85,9 @@ def flaw_of(candidate: Candidate) -> Flaw | None:
     for name in candidate.params:
         if name in OURS:
             return Flaw(f"params may not hold {name}", ("params", name), OURS[name])
+    for name, value in candidate.params.items():
+        if flaw := _flaw_of_param(name, value):
+            return flaw
     for name, price in candidate.price.items():
         if name not in PRICES:
             return Flaw(f"unknown price {name}", ("price", name), choice(name, PRICES))
@@ -59,6 +102,45 @@ def flaw_of(candidate: Candidate) -> Flaw | None:
     if candidate.api_base:
         return _flaw_of_base(candidate.api_base)
     return None
+
+
+def _flaw_of_param(name: str, value: JsonValue) -> Flaw | None:
+    """Return what is wrong with a parameter: another type than its own, or a misspelt name."""
+    keys = ("params", name)
+    if name in PARAMS:
+        if value is None or any(_is(value, kind) for kind in PARAMS[name]):
+            return None
+        return Flaw(f"params.{name} is not {' or '.join(PARAMS[name])}", keys, "mend its value")
+    meant = None if name in OF_FEW else _meant(name)
+    if meant is None:
+        return None
+    return Flaw(
+        f"params.{name} looks like a misspelt {meant}",
+        keys,
+        f"write {meant}; or {name} in params.extra_body, where your server takes it",
+    )
+
+
+def _is(value: JsonValue, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == BOOLEAN
+    if isinstance(value, int):
+        return kind in (NUMBER, WHOLE)
+    if isinstance(value, float):
+        return kind == NUMBER and math.isfinite(value)
+    return (
+        (kind == TEXT and isinstance(value, str))
+        or (kind == LIST and isinstance(value, list))
+        or (kind == TABLE and isinstance(value, dict))
+    )
+
+
+def _meant(name: str) -> str | None:
+    """Return the known parameter that a name is close to, or begins like; None for none."""
+    plain = name.lower().replace("-", "_")
+    close = difflib.get_close_matches(plain, PARAMS, n=1, cutoff=0.8)
+    begun = [known for known in PARAMS if len(plain) > 3 and known.startswith(plain)]
+    return next(iter([*close, *begun]), None)
 
 
 def secret_in(value: object, keys: tuple[str, ...]) -> tuple[str, ...] | None:

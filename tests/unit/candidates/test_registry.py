@@ -106,6 +106,16 @@ def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
         ("[candidates.a]\nmodel = 'x/y'\nserver = 'gpu'\n", 3, "there is no [servers.gpu]"),
         ("[candidates.a]\nmodel = 'x/y'\napi_base = 'localhost:80'\n", 3, "not an address"),
         ("[candidates.a]\nmodel = 'x/y'\nparams.tools = []\n", 3, "params may not hold tools"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.temp = 1\n", 3, "a misspelt temperature"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.temprature = 1\n", 3, "a misspelt temperature"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.top-p = 1\n", 3, "params.top-p looks like a"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.Seed = 1\n", 3, "a misspelt seed"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.max_token = 1\n", 3, "a misspelt max_tokens"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.temperature = 'hot'\n", 3, "is not a number"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.temperature = nan\n", 3, "is not a number"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.temperature = true\n", 3, "is not a number"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.seed = 1.5\n", 3, "seed is not a whole number"),
+        ("[candidates.a]\nmodel = 'x/y'\nparams.stop = 3\n", 3, "stop is not text or a list"),
         ("[candidates.a]\nmodel = 'x/y'\nprice.inputs = 1.0\n", 3, "unknown price inputs"),
         ("[candidates.a]\nmodel = 'x/y'\nprice.input = -1.0\n", 3, "a price of -1.0"),
         ("[candidates.a]\nmodel = 'x/y'\ntuning.prose_limit = 0\n", 3, "tuning.prose_limit"),
@@ -131,6 +141,21 @@ def test_a_close_key_is_suggested(tmp_path: Path) -> None:
         "did you mean api_base?"
         in refusal(tmp_path, "[candidates.a]\nmodel = 'x/y'\napi_bas = 'x'\n").remedy
     )
+
+
+@pytest.mark.parametrize(
+    "param",
+    [
+        *("temperature = 1", "top_p = 0.9", "stop = ['x']", "stop = 'x'", "logprobs = true"),
+        *("top_a = 0.1", "max_new_tokens = 9", "think = false", "reasoning = {effort = 'low'}"),
+        *("mirostat_tau = 5.0", "extra_body = {temprature = 1}", "chat_template_kwargs = {}"),
+        *("cache_prompt = false", "drop_params = true", "reasoning_effort = 'low'", "n_keep = 1"),
+    ],
+)
+def test_a_parameter_of_some_server_is_kept(tmp_path: Path, param: str) -> None:
+    toml = f"[candidates.a]\nmodel = 'x/y'\nparams.{param}\n"
+    (found,) = read(tmp_path, toml).resolve(["a"])
+    assert list(found.params) == [param.partition(" ")[0]]
 
 
 @pytest.mark.parametrize(
