@@ -56,6 +56,18 @@ def _whole(text: str, *, least: int) -> int:
     return number
 
 
+def _level(text: str) -> str:
+    if text == "auto":  # the default, for which nothing is imported
+        return text
+    from pytest_modelbench.errors import UsageProblem
+    from pytest_modelbench.worlds.names import known
+
+    try:
+        return known(text)
+    except UsageProblem as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
 def _report(text: str) -> str:
     if not text.endswith((".md", ".json")):
         raise argparse.ArgumentTypeError(f"{text}: the name must end in .md or .json")
@@ -130,6 +142,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--modelbench-isolation",
+        type=_level,
         default="auto",
         metavar="LEVEL",
         help="auto, strict (refuse to run below a box), or the name of a level",

@@ -32,6 +32,7 @@ from pytest_modelbench.store.writer import RunInfo, Writer
 from pytest_modelbench.today import candidate_of, identifier, judges_of
 from pytest_modelbench.worlds.environment import cache_folder, environment
 from pytest_modelbench.worlds.levels import choose
+from pytest_modelbench.worlds.names import known
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
 
 
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     """Judge, print old and new, store; exit status 1 when a grading ended in a fault."""
     if not options.results.is_dir():
         raise UsageProblem(f"{options.results} is no folder of results; --results names another")
+    known(options.isolation)
     models = [name for name in options.models.split(",") if name]
     require_stored(options.results, options.packs, models)
     registry = Registry.read(Path.cwd())

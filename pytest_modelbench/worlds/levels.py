@@ -19,6 +19,7 @@ from pytest_modelbench.worlds.box import HOME, INTERPRETER, TEMPORARY, Box, BoxS
 from pytest_modelbench.worlds.bubblewrap import FILTERED, BubblewrapBox
 from pytest_modelbench.worlds.container import DOCKER, PODMAN, ContainerBox
 from pytest_modelbench.worlds.landlock import LandlockBox
+from pytest_modelbench.worlds.names import known
 from pytest_modelbench.worlds.portable import PortableBox
 from pytest_modelbench.worlds.runs import SCRATCH, runs_root
 
@@ -62,14 +63,12 @@ def choose(wanted: str) -> Box:
     UsageProblem when there is none; nothing weaker is taken instead. With ``auto`` the level is
     what the machine offers: ``box.level`` stands on every record.
     """
+    known(wanted)
     levels = {level.name: level for level in probe()}
     names = {"auto": tuple(levels), "strict": STRICT}.get(wanted, (wanted,))
     if wanted in ON_DEMAND:
         levels[wanted] = probe_named(wanted)
     for name in names:
-        if name not in levels:
-            known = ", ".join(["auto", "strict", *levels, *ON_DEMAND])
-            raise UsageProblem(f"isolation {wanted!r} is not known; take one of {known}")
         if levels[name].available:
             return _box(name)
     reasons = "; ".join(f"{name}: {levels[name].why_not}" for name in names)

@@ -18,6 +18,10 @@ import pytest
             ["--models", "right", "--modelbench-isolation", "vacuum"],
             ["vacuum", "auto", "strict", "bubblewrap"],
         ),
+        (  # also where no box is needed: all is replayed
+            ["--models", "reference", "cases/tiny/a", "--modelbench-isolation", "vacuum"],
+            ["isolation 'vacuum' is not known", "podman"],
+        ),
         (["--models", "right", "--modelbench-results", "pytest.ini"], ["pytest.ini"]),
         (["--models", "right", "cases/tiny/z"], ["z"]),
         (["--models", "right", "cases/tiny/pack.toml::test_case[z:right:1]"], ["'z'", "has a"]),

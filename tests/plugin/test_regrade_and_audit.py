@@ -177,6 +177,9 @@ def test_a_changed_check_judges_stored_work(measured: Project) -> None:
 
 def test_a_plan_changes_nothing(measured: Project) -> None:
     before = {path: path.read_bytes() for path in measured.results.glob("tiny/*/*")}
+    status, said = modelbench(measured, "regrade", "--plan", "--isolation", "vacuum")
+    assert status == 4
+    assert "isolation 'vacuum' is not known" in said
     status, said = modelbench(measured, "regrade", "--plan")
     assert status == 0
     assert "14 to judge again" in said

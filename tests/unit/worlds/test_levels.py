@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.worlds import landlock, levels, seccomp
+from pytest_modelbench.worlds import landlock, levels, names, seccomp
 
 
 @pytest.fixture
@@ -25,6 +25,11 @@ def program_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
 def _program(folder: Path, script: str) -> None:
     (folder / "bwrap").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "bwrap").chmod(0o755)
+
+
+def test_every_level_has_a_name_that_can_be_asked_for() -> None:
+    on_machines = [level.name for level in levels.probe()]
+    assert list(names.NAMES) == ["auto", "strict", *on_machines, *levels.ON_DEMAND]
 
 
 def test_strict_says_what_is_missing_and_how_to_get_it(program_folder: Path) -> None:
