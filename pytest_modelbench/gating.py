@@ -66,6 +66,12 @@ def read_gating(config: pytest.Config, bench: Bench) -> Gating:
     rules = list(declared)
     for text in config.getoption("modelbench_gate"):
         named = [rule for rule in declared if text in (rule.name, rule.name.rpartition(" (")[0])]
+        if not named and ":" not in text:  # no rule has so few parts, so it is meant as a name
+            names = ", ".join(dict.fromkeys(rule.name.partition(" (")[0] for rule in declared))
+            raise UsageProblem(
+                f"{OPTION} {text}: {PYPROJECT} declares no gate of that name, but "
+                f"{names or 'none at all'}; a rule of its own is such as floor:NAME:0.6"
+            )
         for rule in named or [parse_rule(text, baseline)]:
             _require(rule, bench)
             if rule not in declared:

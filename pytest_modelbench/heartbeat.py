@@ -16,6 +16,7 @@ from pytest_modelbench.bench import Bench
 from pytest_modelbench.outcomes import facts
 from pytest_modelbench.plan import Action, Planned
 from pytest_modelbench.records import Cell, Outcome, Role
+from pytest_modelbench.report.numbers import plural
 
 STEP = 0.05
 """A line for each twentieth of the cells to run."""
@@ -40,8 +41,9 @@ def header(bench: Bench) -> list[str]:
         cases = len({p.cell.case for p in grid})
         candidates = len({p.cell.candidate for p in grid})
         lines.append(
-            f"modelbench: {pack.name}: {cases} cases x {candidates} candidates x "
-            f"{bench.settings.repeats} repeats = {len(grid)} cells; {_todo(grid, certifying)}"
+            f"modelbench: {pack.name}: {plural(cases, 'case')} x {plural(candidates, 'candidate')} "
+            f"x {plural(bench.settings.repeats, 'repeat')} = {plural(len(grid), 'cell')}; "
+            f"{_todo(grid, certifying)}"
         )
         if bench.settings.draw:
             lines.append(f"modelbench: {pack.name}: {bench.settings.draw}")

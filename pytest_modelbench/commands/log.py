@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.records import Cell
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.settings import RESULTS
-from pytest_modelbench.store.index import Index
+from pytest_modelbench.store.index import Entry, Index
 from pytest_modelbench.store.looks import Look, Looks
 from pytest_modelbench.store.reader import read
 
 
 @dataclass
 class Run:
-    """What one run stored, over all its files."""
+    """What one run stored, over all its files; verdicts and faults count cells, not tries."""
 
     run: str
     started: str
@@ -33,6 +35,8 @@ class Run:
     verdicts: int = 0
     passed: int = 0
     faults: int = 0
+    certificates: int = 0
+    """Attempts that certify cases, beside the cells that the run asked for."""
     fresh: bool = False
 
 
@@ -60,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(told, indent=2))
         return 0
-    for line in log_lines(runs, looks.looks):
+    for line in log_lines(runs, looks.looks, shutil.get_terminal_size().columns):
         print(line)
     return 0
 
@@ -76,29 +80,44 @@ def runs_of(index: Index) -> list[Run]:
         if header.pack not in one.packs:
             one.packs.append(header.pack)
         one.candidates += [name for name in header.candidates if name not in one.candidates]
-    for entry in index.entries():
+    declared = {
+        (header.run, header.pack, name): header.repeats
+        for header in index.headers
+        for name in header.candidates
+    }
+    ended: dict[tuple[str, Cell], Entry] = {}
+    for entry in sorted(index.entries(), key=lambda entry: (entry.started, entry.id)):
         one = runs.setdefault(entry.run, Run(entry.run, entry.started, entry.note))
         if entry.pack not in one.packs:
             one.packs.append(entry.pack)
-        if entry.candidate not in one.candidates and not entry.cell.certifies:
-            one.candidates.append(entry.candidate)
-        if entry.candidate in BUILT_IN or entry.cell.variant is not None:
+        asked_for = declared.get((entry.run, entry.pack, entry.candidate), 0)
+        if entry.cell.certifies and entry.repeat > asked_for:
+            one.certificates += 1
             continue
+        if entry.candidate not in one.candidates:
+            one.candidates.append(entry.candidate)
+        last = ended.get((entry.run, entry.cell))
+        if last is None or last.is_fault:  # a verdict beats a fault, and the first one counts
+            ended[entry.run, entry.cell] = entry
+    for (run, _), entry in ended.items():
+        one = runs[run]
         one.faults += entry.is_fault
         one.verdicts += not entry.is_fault
         one.passed += entry.passed
     return sorted(runs.values(), key=lambda one: (one.started, one.run))
 
 
-def log_lines(runs: Iterable[Run], looks: Iterable[Look]) -> list[str]:
-    """Return a line a run and a line a look, by their times."""
+def log_lines(runs: Iterable[Run], looks: Iterable[Look], width: int = 80) -> list[str]:
+    """Return each run and each look, by their times, folded to a width."""
     told: list[tuple[str, list[str]]] = []
     for one in runs:
         lines = [
             f"{one.started[:19]}Z  run {one.run}  {', '.join(one.packs)}: "
             f"{', '.join(one.candidates) or 'certificates only'}; "
             f"{plural(one.verdicts, 'verdict')} ({one.passed} passed), "
-            f"{plural(one.faults, 'fault')}" + ("; afresh" if one.fresh else "")
+            f"{plural(one.faults, 'fault')}"
+            + (f"; {plural(one.certificates, 'attempt')} to certify" if one.certificates else "")
+            + ("; afresh" if one.fresh else "")
         ]
         lines += [f"    note: {one.note}"] if one.note else []
         lines += [f"    drawn: {one.draw}"] if one.draw else []
@@ -114,4 +133,15 @@ def log_lines(runs: Iterable[Run], looks: Iterable[Look]) -> list[str]:
         line += f"{len(look.shown)} of {plural(look.verdicts, 'verdict')} new; "
         line += f"decided at p < {look.level:.2g} (run {look.run})"
         told.append((look.at, [line]))
-    return [escape(line) for _, lines in sorted(told, key=lambda one: one[0]) for line in lines]
+    return [
+        folded
+        for _, lines in sorted(told, key=lambda one: one[0])
+        for line in lines
+        for folded in textwrap.wrap(
+            escape(line),
+            max(width, 40),
+            subsequent_indent=" " * 6,
+            replace_whitespace=False,
+            break_on_hyphens=False,
+        )
+    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Sequence
 
 from pytest_modelbench.errors import UsageProblem
@@ -64,8 +66,18 @@ def run(options: argparse.Namespace) -> int:
         chance=options.chance / 100,
         alpha=options.alpha,
     ):
-        print(line)
+        for folded in fold(line, shutil.get_terminal_size().columns):
+            print(folded)
     return 0
+
+
+def fold(line: str, width: int) -> list[str]:
+    """Fold a line of the plan; what is folded stands deeper than it."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    wrapped = textwrap.wrap(
+        line, max(width, 40), subsequent_indent=indent + "    ", break_on_hyphens=False
+    )
+    return wrapped or [""]
 
 
 def plan_lines(

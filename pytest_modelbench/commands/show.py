@@ -7,10 +7,12 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from pytest_modelbench.checks.observation import Observation
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.records import AttemptRecord
@@ -44,14 +46,16 @@ def run(options: argparse.Namespace) -> int:
     """Print an attempt; exit status 0."""
     index = read(options.results)
     record = index.record(find(index, options.attempt))
-    entries, missing = transcript_of(record, index, Evidence(options.results))
+    evidence = Evidence(options.results)
+    entries, missing = transcript_of(record, index, evidence)
+    said = said_by_checks(record, evidence)
     if options.json:
-        print(json.dumps(as_json(record, entries), indent=2))
+        print(json.dumps(as_json(record, entries, said), indent=2))
         return 0
     utf8 = "utf" in (sys.stdout.encoding or "").lower()
     width = shutil.get_terminal_size().columns
     lines = render_attempt(
-        record, entries, width=width, utf8=utf8, full=options.full, missing=missing
+        record, entries, width=width, utf8=utf8, full=options.full, missing=missing, said=said
     )
     print("\n".join(lines))
     return 0
@@ -106,6 +110,22 @@ def transcript_of(
     return [*entries, *judge], gone or missing
 
 
+def said_by_checks(record: AttemptRecord, evidence: Evidence) -> dict[str, str]:
+    """Return what each check that did not hold said, by name; nothing where that is not here."""
+    name = record.evidence.get("observation")
+    if name is None:
+        return {}
+    try:
+        observation = Observation.model_validate_json(evidence.get(name))
+    except (StoreProblem, ValueError):
+        return {}
+    said: dict[str, list[str]] = {}
+    for row in observation.rows:
+        if row.text and row.outcome != "passed":
+            said.setdefault(row.name, []).append(row.text)
+    return {check: "\n".join(texts) for check, texts in said.items()}
+
+
 def _entries(
     record: AttemptRecord, what: str, evidence: Evidence
 ) -> tuple[list[dict[str, JsonValue]], str]:
@@ -118,11 +138,14 @@ def _entries(
         return [], str(problem)
 
 
-def as_json(record: AttemptRecord, entries: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return record and transcript as plain data, keys masked; ``masked`` counts them."""
+def as_json(
+    record: AttemptRecord, entries: list[dict[str, JsonValue]], said: Mapping[str, str]
+) -> dict[str, JsonValue]:
+    """Return record, transcript and what checks said, keys masked; ``masked`` counts them."""
     masking = Masking()
     data: dict[str, JsonValue] = {
         "record": masking.value(record.model_dump(mode="json", by_alias=True)),
         "transcript": [masking.value(dict(entry)) for entry in entries],
+        "checks_said": masking.value(dict(said)),
     }
     return {**data, "masked": masking.count}

@@ -22,6 +22,8 @@ LONGEST_BLOCK = 40
 
 Entry = Mapping[str, JsonValue]
 
+_NOTHING_SAID: Mapping[str, str] = {}
+
 
 def render_attempt(
     record: AttemptRecord,
@@ -31,16 +33,18 @@ def render_attempt(
     utf8: bool = True,
     full: bool = False,
     missing: str = "",
+    said: Mapping[str, str] = _NOTHING_SAID,
 ) -> list[str]:
     """Return an attempt in lines; ``entries`` are its transcript.
 
-    ``missing`` says why there is no transcript where there was one.
+    ``missing`` says why there is no transcript where there was one. ``said`` is what failing checks
+    said, by name: it may quote what is hidden, and is evidence, so not in a record.
     """
     page = _Page(max(width, 60), utf8, full)
     body = [*page.heading(record), *page.transcript(entries)]
     if missing:
         body += ["", *page.block("no transcript", missing)]
-    body += ["", *page.usage(record), *page.ending(record)]
+    body += ["", *page.usage(record), *page.ending(record, said)]
     if page.masking.count:
         body.append(f"{plural(page.masking.count, 'key')} masked")
     return body
@@ -175,7 +179,7 @@ class _Page:
         if counts:
             yield from self.wrapped(f"counts: {counts}")
 
-    def ending(self, record: AttemptRecord) -> Iterator[str]:
+    def ending(self, record: AttemptRecord, said: Mapping[str, str]) -> Iterator[str]:
         if record.end or record.detail:
             yield from self.wrapped(f"end: {record.end or 'ordinary'}  {record.detail}")
         if record.fault is not None:
@@ -195,6 +199,8 @@ class _Page:
             mark = "pass" if check.passed else "FAIL"
             reason = f": {check.reason}" if check.reason else ""
             yield from self.wrapped(f"  {mark}  {check.name}{reason}")
+            if not check.passed and (text := said.get(check.name, "")):
+                yield from self.block("", text)
 
     def block(self, label: str, text: str) -> Iterator[str]:
         if label:
@@ -212,10 +218,16 @@ class _Page:
             yield from self.folded(bar, line)
 
     def folded(self, bar: str, line: str) -> Iterator[str]:
+        """Fold at spaces, each of which stays where it was; within a word only where it must be."""
         shown = escape(line, utf8=self.utf8)
         room = self.width - len(bar)
-        for start in range(0, max(len(shown), 1), room):
-            yield f"{bar}{shown[start : start + room]}".rstrip()
+        while len(shown) > room:
+            space = shown.rfind(" ", 1, room + 1)
+            # Not within the indent, nor so early that most of the line would stay empty.
+            end = space if space > room // 2 and shown[:space].strip() else room
+            yield f"{bar}{shown[:end]}".rstrip()
+            shown = shown[end + 1 :] if end == space else shown[end:]
+        yield f"{bar}{shown}".rstrip()
 
     def wrapped(self, text: str) -> list[str]:
         shown = escape(self.masking.text(text), utf8=self.utf8)

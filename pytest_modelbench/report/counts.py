@@ -41,6 +41,9 @@ SUMS = (
 
 COUNTS = ("requests", "retries", "waits", "wait_seconds")
 
+OTHER_TRIES = "other tries"
+"""Where the candidate's own money went beside the attempts that count."""
+
 NOT_RUN = "not run"
 OTHER_CHECK = "judged by another version of the check"
 OTHER_TASK = "run on another version only"

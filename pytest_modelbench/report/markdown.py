@@ -17,7 +17,7 @@ from pytest_modelbench.report.numbers import (
     tokens,
 )
 from pytest_modelbench.report.pairs import Pair
-from pytest_modelbench.report.resources import cached_share, wall
+from pytest_modelbench.report.resources import apart, cached_share, wall
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.report.verdicts import why_not_yet
@@ -136,13 +136,21 @@ def _frontier(row: Row, card: Scorecard) -> Sequence[str]:
         if row.rate is not None
         else NO_ESTIMATE,
         open_cells,
-        dollars(row.cost_per_attempt),
-        _cost(row.cost_per_pass),
-        tokens(row.tokens["input"].mean, row.tokens["output"].mean),
+        *_of_a_model(
+            row,
+            dollars(row.cost_per_attempt),
+            _cost(row.cost_per_pass),
+            tokens(row.tokens["input"].mean, row.tokens["output"].mean),
+        ),
         duration(row.seconds.value if row.seconds else None),
         row.shown_rank or NO_ESTIMATE,
         _place(row, card),
     )
+
+
+def _of_a_model(row: Row, *figures: str) -> Sequence[str]:
+    """Return figures that mean nothing where no model was asked: there they are no estimate."""
+    return figures if row.asks_model else [NO_ESTIMATE] * len(figures)
 
 
 def _cost(per_pass: CostPerPass | None) -> str:
@@ -232,9 +240,12 @@ def _family(card: Scorecard) -> str:
 def _resources(row: Row) -> Sequence[str]:
     return (
         _text(row.candidate),
-        _sum(row.tokens["input"], ""),
-        cached_share(row),
-        *(_sum(row.tokens[name], "") for name in ("output", "reasoning")),
+        *_of_a_model(
+            row,
+            _sum(row.tokens["input"], ""),
+            cached_share(row),
+            *(_sum(row.tokens[name], "") for name in ("output", "reasoning")),
+        ),
         duration(row.seconds.value if row.seconds else None),
         duration(row.p90_seconds.value if row.p90_seconds else None),
         clock(row.summed_seconds),
@@ -245,12 +256,15 @@ def _resources(row: Row) -> Sequence[str]:
 def _money(row: Row) -> Sequence[str]:
     return (
         _text(row.candidate),
-        _sum(row.list_cost, "$"),
-        _sum(row.billed_cost, "$"),
-        dollars(row.billed_per_attempt),
-        dollars(row.billed_per_pass),
-        _sum(row.derived_cost, "$"),
-        _sum(row.reported_cost, "$"),
+        *_of_a_model(
+            row,
+            _sum(row.list_cost, "$"),
+            _sum(row.billed_cost, "$"),
+            dollars(row.billed_per_attempt),
+            dollars(row.billed_per_pass),
+            _sum(row.derived_cost, "$"),
+            _sum(row.reported_cost, "$"),
+        ),
     )
 
 
@@ -258,7 +272,8 @@ def _known_columns(
     heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Leave out columns of which nothing is known, after the first two."""
-    kept = [n for n in range(len(heads)) if n < 2 or any(row[n] != UNKNOWN for row in rows)]
+    unknown = (UNKNOWN, NO_ESTIMATE)
+    kept = [n for n in range(len(heads)) if n < 2 or any(row[n] not in unknown for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
@@ -266,7 +281,7 @@ def _apart(card: Scorecard) -> list[Sequence[str]]:
     return [
         (_text(row.candidate), _text(where), _sum(spent, "$"))
         for row in card.rows
-        for where, spent in row.elsewhere.items()
+        for where, spent in apart(row).items()
     ]
 
 
@@ -277,17 +292,17 @@ def _rewards(card: Scorecard) -> Iterable[Sequence[str]]:
         told, interval = f"{row.mean_reward:.3f}", row.reward_interval
         if interval is not None:
             told += f" [{interval.low:.3f} to {interval.high:.3f}]"
-        apart = row.mean_reward_of_passes
-        yield _text(row.candidate), told, NO_ESTIMATE if apart is None else f"{apart:.3f}"
+        of_passes = row.mean_reward_of_passes
+        yield _text(row.candidate), told, NO_ESTIMATE if of_passes is None else f"{of_passes:.3f}"
 
 
 def _paired_rewards(card: Scorecard) -> Iterable[Sequence[str]]:
     for pair in card.pairs:
         if (found := pair.on_reward) is not None:
             ends = format_points_interval(found.difference.interval)
-            apart = f"{format_points(found.difference.value)} {ends}"
+            difference = f"{format_points(found.difference.value)} {ends}"
             p = format_p(found.adjusted_p, pair.level)
-            yield _text(pair.a), _text(pair.b), apart, p
+            yield _text(pair.a), _text(pair.b), difference, p
 
 
 def _sum(sums: Known, unit: str) -> str:

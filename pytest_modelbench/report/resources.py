@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pytest_modelbench.records import BUILT_IN
+from pytest_modelbench.report.counts import OTHER_TRIES
 from pytest_modelbench.report.numbers import clock, dollars, duration, plural, thousands
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
@@ -18,7 +19,9 @@ def used(row: Row) -> list[str]:
         return []
     given, made = row.tokens["input"], row.tokens["output"]
     parts = []
-    if given.total is None or made.total is None:
+    if not row.asks_model:
+        pass  # no model had tokens to count
+    elif given.total is None or made.total is None:
         parts.append("tokens unknown")
     else:
         parts.append(f"{thousands(given.total)} tokens in ({cached_share(row)} cached)")
@@ -44,15 +47,20 @@ def cached_share(row: Row) -> str:
 
 
 def spend(card: Scorecard) -> list[str]:
-    """Return what was spent, list price first; what is unknown is told and never 0."""
-    rows = [row for row in card.rows if row.candidate not in BUILT_IN]
+    """Return what was spent, list price first; what is unknown is told and never 0.
+
+    Of candidates that asked no model there is nothing to tell, save for their judge's and driver's.
+    """
+    measured = [row for row in card.rows if row.candidate not in BUILT_IN]
+    rows = [row for row in measured if row.asks_model]
     attempts = sum(row.verdicts for row in rows)
     if not attempts:
-        return _elsewhere(rows)
+        return _elsewhere(measured)
     parts = []
     listed = _sum([row.list_cost for row in rows])
     told = _covered(listed, "list", "cell")
-    parts.append(told or f"list price unknown for all {plural(attempts, 'cell')}")
+    every = "all " if attempts > 1 else ""
+    parts.append(told or f"list price unknown for {every}{plural(attempts, 'cell')}")
     for name, costs in (
         ("billed", [row.billed_cost for row in rows]),
         ("for the hours of own servers", [row.derived_cost for row in rows]),
@@ -60,7 +68,16 @@ def spend(card: Scorecard) -> list[str]:
     ):
         if told := _covered(_sum(costs), name, "cell"):
             parts.append(told)
-    return parts + _elsewhere(rows)
+    return parts + _elsewhere(measured)
+
+
+def apart(row: Row) -> dict[str, Known]:
+    """Return what was spent beside the counted attempts; not what tries without a model cost."""
+    return {
+        where: cost
+        for where, cost in row.elsewhere.items()
+        if row.asks_model or where != OTHER_TRIES
+    }
 
 
 def wall(card: Scorecard) -> str:
@@ -92,8 +109,9 @@ def _covered(cost: Known, name: str, noun: str) -> str:
 
 def _elsewhere(rows: Sequence[Row]) -> list[str]:
     parts = []
-    for where in sorted({name for row in rows for name in row.elsewhere}):
-        cost = _sum([row.elsewhere[where] for row in rows if where in row.elsewhere])
+    spent = [apart(row) for row in rows]
+    for where in sorted({name for one in spent for name in one}):
+        cost = _sum([one[where] for one in spent if where in one])
         cover = "" if cost.known == cost.of else f" for {cost.known:,} of {cost.of:,}"
         parts.append(f"{where} {dollars(cost.total)}{cover}, apart")
     return parts

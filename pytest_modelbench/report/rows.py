@@ -124,6 +124,17 @@ class Row:
     """Means over verdicts of figures that nothing is decided by."""
 
     @property
+    def asks_model(self) -> bool:
+        """Tell whether tokens and prices mean anything here, known or not.
+
+        They do not where attempts made no request, or had their answers played from a file.
+        """
+        known = (self.list_cost, self.billed_cost, self.reported_cost, *self.tokens.values())
+        if not self.verdicts or any(sums.known for sums in known):
+            return True
+        return not self.scripted and self.counts.get("requests", 0) > 0
+
+    @property
     def missing(self) -> int:
         """Return how many cells have no verdict."""
         return self.cells - self.verdicts

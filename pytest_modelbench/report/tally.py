@@ -17,6 +17,7 @@ from pytest_modelbench.report.counts import (
     NOT_RUN,
     OTHER_CHECK,
     OTHER_TASK,
+    OTHER_TRIES,
     SUMS,
     CaseTally,
     Counted,
@@ -308,7 +309,7 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
         for role, used in usage.items():
             if role == Role.CANDIDATE and is_counted:
                 continue
-            where = "other tries" if role == Role.CANDIDATE else role
+            where = OTHER_TRIES if role == Role.CANDIDATE else role
             found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))
 
 

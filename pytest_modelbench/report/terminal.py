@@ -146,9 +146,11 @@ class _Page:
             [
                 f"{row.passes}/{row.verdicts}",
                 self._rate(row),
-                money(row.cost_per_attempt),
+                money(row.cost_per_attempt) if row.asks_model else NO_ESTIMATE,
                 _per_pass(row),
-                tokens(row.tokens["input"].mean, row.tokens["output"].mean),
+                tokens(row.tokens["input"].mean, row.tokens["output"].mean)
+                if row.asks_model
+                else NO_ESTIMATE,
                 duration(row.seconds.value if row.seconds else None),
             ]
             for row in self.card.rows
@@ -224,7 +226,7 @@ class _Page:
         lines += self._counts("checks", checks)
         lines += self._own_tests()
         acted = {row.candidate: _misbehaviour(row) for row in card.rows if _misbehaviour(row)}
-        lines += self._counts("agent", acted)
+        lines += self._counts("agent", acted, "attempts with ")
         measured = [row for row in card.rows if row.candidate not in BUILT_IN]
         if measured and card.cases and card.verdicts:
             told = f"{len(card.solved_by_all)} solved every time by all, "
@@ -309,10 +311,13 @@ class _Page:
             )[0]
         )
 
-    def _counts(self, label: str, by_name: Mapping[str, Mapping[str, int]]) -> list[str]:
+    def _counts(
+        self, label: str, by_name: Mapping[str, Mapping[str, int]], of: str = ""
+    ) -> list[str]:
         """Return a line for each candidate: its total, then each count, the most frequent first.
 
-        Many candidates share one line, and each has its own in the Markdown report.
+        Many candidates share one line, and each has its own in the Markdown report. ``of`` says
+        what is counted, where counts overlap and so have no total.
         """
         told = [(self.names[name], counts) for name, counts in by_name.items()]
         if len(told) > MOST_LINES:
@@ -325,9 +330,9 @@ class _Page:
             parts = [f"{self._text(what)} {count:,}" for what, count in counts.items()]
             if len(parts) > MOST_COUNTS:
                 parts[MOST_COUNTS:] = [f"{len(parts) - MOST_COUNTS} more kinds"]
-            total = "" if len(counts) == 1 or label == "agent" else f" {sum(counts.values()):,}"
+            total = "" if len(counts) == 1 or of else f" {sum(counts.values()):,}"
             lines += self._wrapped(
-                "" if lines else label, [f"{name}{total}: {parts[0]}", *parts[1:]]
+                "" if lines else label, [f"{name}{total}: {of}{parts[0]}", *parts[1:]]
             )
         return lines
 
@@ -360,6 +365,8 @@ def _have(count: int) -> str:
 
 
 def _per_pass(row: Row) -> str:
+    if not row.asks_model:
+        return NO_ESTIMATE
     if row.cost_per_pass is None or row.verdicts == 0:
         return money(None)
     return NO_ESTIMATE if row.cost_per_pass.value is None else money(row.cost_per_pass.value)

@@ -137,7 +137,8 @@ def test_gates_of_pyproject_and_those_that_are_not_about_the_run(two: Project) -
         ("regression:good:baseline=x", "x is not in this run"),
         ("regression:good:baseline=x.json", "x.json: the baseline's scorecard cannot be read"),
         ("floor:good:0.6:pack=huge", "pack huge is not in this run: tiny"),
-        ("quality", "there is no kind 'quality'"),
+        ("quality", "pyproject.toml declares no gate of that name, but none at all"),
+        ("quality:good:0.6", "there is no kind 'quality'"),
     ],
 )
 def test_a_rule_that_cannot_be_judged_is_refused_before_anything_runs(

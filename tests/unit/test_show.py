@@ -10,8 +10,19 @@ from typing import Any
 
 import pytest
 
+from pytest_modelbench.checks.observation import Observation, Row
 from pytest_modelbench.cli import main
-from pytest_modelbench.records import AttemptRecord, Check, Identity, Outcome, Role, Usage, Verdict
+from pytest_modelbench.records import (
+    AttemptRecord,
+    Check,
+    FaultRecord,
+    Identity,
+    Outcome,
+    Role,
+    Stage,
+    Usage,
+    Verdict,
+)
 from pytest_modelbench.report.attempt import render_attempt
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.layout import results_file
@@ -206,6 +217,36 @@ def test_a_regrade_shows_the_work_that_it_graded(
     assert "First look." in text
 
 
+def test_what_a_failing_check_said_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may quote what is hidden, so it is evidence and no part of a line that is committed."""
+    rows = (
+        Row(
+            name="test_add", outcome="failed", phase="call", text="assert 3 == 4\n  sk-" + "a" * 30
+        ),
+        Row(name="test_ok", outcome="passed", phase="call", text="never mind"),
+    )
+    seen = Observation(rows=rows).model_dump_json()
+    record = _record(1, evidence={"observation": Evidence(tmp_path).put(seen.encode())})
+    path = results_file(tmp_path, "executor", "local", record.started, "run-1")
+    path.parent.mkdir(parents=True)
+    path.write_text(record.to_line() + "\n", encoding="ascii")
+    assert main(["show", "0001", "--results", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "FAIL  test_add: assertion failed\n│ assert 3 == 4\n│   " in text
+    assert "never mind" not in text
+    assert "aaaa" not in text
+    assert main(["show", "0001", "--results", str(tmp_path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["checks_said"]
+    assert list(said) == ["test_add"]
+    assert said["test_add"].startswith("assert 3 == 4\n")
+    for blob in (tmp_path / ".evidence").glob("*/*"):
+        blob.unlink()
+    assert main(["show", "0001", "--results", str(tmp_path)]) == 0
+    assert "FAIL  test_add: assertion failed\n" in capsys.readouterr().out
+
+
 def test_a_transcript_that_is_not_here_is_said(
     stored: Stored, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,8 +255,23 @@ def test_a_transcript_that_is_not_here_is_said(
         blob.unlink()
     assert main(["show", "0001", "--results", str(results)]) == 0
     text = capsys.readouterr().out
-    assert "it is not committed" in text.replace("\n│ ", "")
+    assert "it is not committed" in text.replace("\n│ ", " ")
     assert "NOT PASSED" in text
+
+
+def test_long_lines_are_folded_at_spaces() -> None:
+    words = " ".join(f"word{n:02}" for n in range(20))
+    fault = FaultRecord(kind="server-error", stage=Stage.WORK, text=f"    {words}\n{'x' * 130}")
+    record = _record(1, outcome=Outcome.FAULT, verdict=None, fault=fault)
+    lines = [line for line in render_attempt(record, [], width=60) if line.startswith("│")]
+    assert lines == [
+        "│     " + " ".join(f"word{n:02}" for n in range(7)),
+        "│ " + " ".join(f"word{n:02}" for n in range(7, 15)),
+        "│ " + " ".join(f"word{n:02}" for n in range(15, 20)),
+        "│ " + "x" * 58,
+        "│ " + "x" * 58,
+        "│ " + "x" * 14,
+    ]
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202eevil\u2069 a\rb"

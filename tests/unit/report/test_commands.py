@@ -158,10 +158,39 @@ def test_log_lists_runs_notes_and_looks_by_their_times(
         "2026-01-09T00:00:00Z  run run-1  executor: a, b; 3 verdicts (2 passed), 1 fault",
         "    note: Q4, port 8080",
         "2026-01-09T01:00:00Z  look 1 at executor: 2 cases x 1 repeat, a, b; interim; "
-        "3 of 3 verdicts new; decided at p < 0.001 (run run-1)",
+        "3 of 3 verdicts new;",
+        "      decided at p < 0.001 (run run-1)",
     ]
     data = json.loads(run("log", "--json")[1])
     assert (data["runs"][0]["faults"], data["looks"][0]["shown"]) == (1, ["1", "2", "3"])
+
+
+def test_log_counts_cells_and_certificates_apart(results: Any, run: Any, record: Any) -> None:
+    """A built-in candidate that was asked for has verdicts; a cell that faulted twice is one."""
+    results.store({"reference": {"x": "p"}, "seed": {"x": "u"}, "a": {"x": "-", "y": "-"}})
+    for candidate, case, repeat, letter in (
+        *(("reference", "x", n, "p") for n in (2, 3)),
+        *(("a", "y", 1, letter) for letter in "ff"),
+        *(("a", "x", 1, letter) for letter in "fp"),
+    ):
+        results.append(record(candidate, case, repeat, letter))
+    status, out, _ = run("log")
+    assert status == 0
+    assert " ".join(out[out.index("2026-01-09") :].split()) == (
+        "2026-01-09T00:00:00Z run run-1 executor: reference, seed, a; 3 verdicts (2 passed), "
+        "1 fault; 2 attempts to certify"
+    )
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_lines_fit_the_terminal(
+    results: Any, run: Any, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    results.store({f"candidate-{n}": {"x": "p"} for n in range(9)}, note="a note of words " * 9)
+    monkeypatch.setenv("COLUMNS", width)
+    for command in (("log",), ("power", "--cases", "100", "--margin", "5", "--comparisons", "3")):
+        out = run(*command, stored=command == ("log",))[1]
+        assert max(map(len, out.splitlines())) <= int(width)
 
 
 def test_log_of_nothing(run: Any) -> None:

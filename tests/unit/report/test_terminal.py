@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_modelbench.records import Role, Usage
 from pytest_modelbench.report.escape import escape, escape_markdown, shorten
+from pytest_modelbench.report.markdown import markdown
 from pytest_modelbench.report.names import shown_names
 from pytest_modelbench.report.terminal import render
 
@@ -203,3 +204,27 @@ def test_shortened_names_stay_apart(names: list[str]) -> None:
     assert len(set(shown.values())) == len(names)
     assert all(len(short) <= 16 for short in shown.values())
     assert {legend.get(shown[name], name) for name in names} == set(names)
+
+
+def test_where_no_model_was_asked_there_is_no_price_to_know(results: Any, record: Any) -> None:
+    """Not 0 and not unknown; a judge of such a candidate was asked, and stands apart."""
+    played = {Role.CANDIDATE: Usage(requests=3, calls=3)}
+    judged = {Role.JUDGE: Usage(requests=1, calls=1, list_usd=0.25)}
+    results.append(
+        record("played", "x", 1, "f", scripted=True, usage=played),
+        record("played", "x", 1, "p", scripted=True, usage=played),
+        record("function", "x", 1, "p", usage=judged),
+        record("seed", "x", 1, "u", usage={}),
+        record("model", "x", 1, "p", usage=played),
+    )
+    names = ["played", "function", "seed"]
+    card = results.count({name: {"x": "p"} for name in names})
+    table = [line.split() for line in render(card)[4:7]]
+    assert {words[0]: words[-4:-1] for words in table} == {name: ["-", "-", "-"] for name in names}
+    assert [line for line in render(card) if line.startswith("spend")] == [
+        "spend    judge $0.25, apart"
+    ]
+    assert "tokens unknown" not in "\n".join(render(card))
+    assert "?" not in markdown(card)
+    card = results.count({"model": {"x": "p"}})
+    assert "spend    list price unknown for 1 cell" in render(card)
