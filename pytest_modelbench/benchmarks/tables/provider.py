@@ -188,7 +188,7 @@ class Table(Benchmark[Desk]):
         files = {**self.shared, **self._attached(public)}
         return BenchmarkCase(
             id=case_id,
-            prompt=self._told(shown),
+            prompt=self._told(shown, sorted(files)),
             public=public,
             private=Private({name: expected[name] for name in self.rules}),
             group=str(raw.get("group", "")),
@@ -196,8 +196,10 @@ class Table(Benchmark[Desk]):
             damaged={_variant(at, name): (name,) for at, name in enumerate(self.rules, 1)},
         )
 
-    def _told(self, shown: Mapping[str, JsonValue]) -> str:
+    def _told(self, shown: Mapping[str, JsonValue], files: Sequence[str]) -> str:
         said = "\n".join(f"{name}: {value}" for name, value in shown.items())
+        if files:
+            said += f"\n\nFiles, which `read_file` reads: {', '.join(files)}"
         fields = ", ".join(self.rules)
         how = f"Answer by calling `answer`, or with one JSON object, with these fields: {fields}"
         return f"{self.prompt}\n\n{said}\n\n{how}".strip()

@@ -119,6 +119,9 @@ def test_a_second_import_brings_the_pack_up_to_date(
     assert [case.id for case in pack.cases] == ["A-1", "A-2"]
     assert "text: one" in pack.cases[0].prompt
     assert "bill" not in pack.cases[0].prompt
+    # A small model reads no file that it was not told of.
+    assert "Files, which `read_file` reads: f.txt" in pack.cases[0].prompt
+    assert "read_file" not in pack.cases[1].prompt
     assert (folder / "attachments" / "A-1" / "f.txt").read_text() == "attached"
 
     manifest = folder / "pack.toml"
