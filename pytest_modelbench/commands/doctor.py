@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_modelbench.candidates.function import FUNCTION, source_of
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.records import Candidate
@@ -156,8 +157,18 @@ def _registry() -> Iterator[Sign]:
     except UsageProblem as problem:
         yield Sign("bad", "candidates", str(problem))
         return
-    candidates = [c for c in registry.candidates.values() if c.calls_model]
-    yield Sign("ok", "candidates", ", ".join(c.name for c in candidates) or "none are declared")
+    every = list(registry.candidates.values())
+    named = [c.name if c.agent == "loop" else f"{c.name} ({c.agent})" for c in every]
+    yield Sign("ok", "candidates", ", ".join(named) or "none are declared")
+    for candidate in every:
+        if candidate.agent == FUNCTION:
+            try:
+                place = source_of(candidate).top
+            except UsageProblem as problem:
+                yield Sign("bad", f"function {candidate.function}", str(problem))
+            else:
+                yield Sign("ok", f"function {candidate.function}", f"is in {place}")
+    candidates = [c for c in every if c.calls_model]
     declared = {c.api_key_env: c.name for c in reversed(candidates) if c.api_key_env}
     for variable, user in sorted(declared.items()):
         if os.environ.get(variable):

@@ -84,6 +84,29 @@ def test_keys_are_told_by_name_and_servers_are_tried(
     assert f"BAD   server 127.0.0.1:{away} of far: does not take connections" in said
 
 
+def test_candidates_of_every_kind_are_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "solver.py").write_text("def solve(task): ...\n")
+    (project / "played.toml").touch()
+    (project / "modelbench.toml").write_text(
+        '[candidates.mine]\nagent = "function"\nfunction = "solver:solve"\n'
+    )
+    main(["doctor"])
+    said = capsys.readouterr().out
+    assert "ok    candidates: mine (function)\n" in said
+    assert f"ok    function solver:solve: is in {project / 'solver.py'}\n" in said
+    with (project / "modelbench.toml").open("a") as file:
+        file.write('[candidates.gone]\nagent = "function"\nfunction = "no_such:solve"\n')
+        file.write('[candidates.played]\nagent = "scripted"\nscript = "played.toml"\n')
+        file.write('[candidates.asked]\nmodel = "openai/m"\n')
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "candidates: mine (function), gone (function), played (scripted), asked\n" in said
+    assert "BAD   function no_such:solve: " in said
+    assert "there is no module 'no_such'" in said
+
+
 def test_it_changes_nothing(project: Path) -> None:
     told(project / "results")
     assert list(project.iterdir()) == []
