@@ -29,6 +29,7 @@ from pytest_modelbench.heartbeat import NothingFaulted, header, step_of, write_l
 from pytest_modelbench.intake import Intake
 from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
+from pytest_modelbench.outcomes import UNSOLVED, own_lines
 from pytest_modelbench.plan import TODO, Action
 from pytest_modelbench.roster import Roster
 from pytest_modelbench.settings import new_run_id, utc_now
@@ -348,7 +349,11 @@ class Controller:
                     add(name, value)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # Any: pytest's is private
-        """Print the report, built from the store alone."""
+        """Print why users' own tests were not passed, and the report, from the store alone."""
+        if lines := own_lines(terminalreporter.stats.get(UNSOLVED, ())):
+            terminalreporter.section("modelbench: tests of your own, not passed")
+        for line in lines:
+            terminalreporter.write_line(line)
         if self.summary is None:
             return
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]  # Any: builtins only, since execnet carries nothing else
 
+SHOWN = 20
+"""Users' own tests that were not passed and are listed at the end of a run."""
 UNSOLVED, CERTIFIED = "unsolved", "certified"
 
 
@@ -59,6 +61,7 @@ def check_facts(record: AttemptRecord, *, passed: bool, reason: str, replayed: b
         "reason": reason,
         "lost": [],
         "list_usd": 0.0,
+        "own": True,
     }
 
 
@@ -114,8 +117,27 @@ def teststatus(
     if found["certifies"]:
         return CERTIFIED, "c", f"CERTIFIED{stored}"
     if found["outcome"] == "unsolved":
-        return UNSOLVED, "u", (f"UNSOLVED{stored}", {"yellow": True})
+        why = f" ({_shown(found['reason'])})" if found.get("own") else ""
+        return UNSOLVED, "u", (f"UNSOLVED{stored}{why}", {"yellow": True})
     return ("passed", ".", f"PASSED{stored}") if stored else None
+
+
+def own_lines(reports: Iterable[object]) -> list[str]:
+    """Return why attempts did not pass users' own tests, a line each, of the reports of a run."""
+    told = [
+        f"{getattr(report, 'nodeid', '')}: {_shown(found['reason'])}"
+        for report in reports
+        if (found := facts(report)) is not None and found.get("own")
+    ]
+    more = [f"and {len(told) - SHOWN} more: -v shows them"] if len(told) > SHOWN else []
+    return [*told[:SHOWN], *more]
+
+
+def _shown(reason: str) -> str:
+    """Return a reason, which may have a candidate's words in it, as it can be printed."""
+    from pytest_modelbench.report.escape import escape
+
+    return escape(reason)
 
 
 def synthetic_report(

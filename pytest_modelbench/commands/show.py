@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from pytest_modelbench.checks.observation import Observation
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.transcript import read_transcript
-from pytest_modelbench.records import AttemptRecord
+from pytest_modelbench.records import AttemptRecord, CheckRecord
 from pytest_modelbench.report.attempt import render_attempt
 from pytest_modelbench.report.masking import Masking
 from pytest_modelbench.settings import RESULTS
@@ -49,13 +49,21 @@ def run(options: argparse.Namespace) -> int:
     evidence = Evidence(options.results)
     entries, missing = transcript_of(record, index, evidence)
     said = said_by_checks(record, evidence)
+    own = own_tests(index, record)
     if options.json:
-        print(json.dumps(as_json(record, entries, said), indent=2))
+        print(json.dumps(as_json(record, entries, said, own), indent=2))
         return 0
     utf8 = "utf" in (sys.stdout.encoding or "").lower()
     width = shutil.get_terminal_size().columns
     lines = render_attempt(
-        record, entries, width=width, utf8=utf8, full=options.full, missing=missing, said=said
+        record,
+        entries,
+        width=width,
+        utf8=utf8,
+        full=options.full,
+        missing=missing,
+        said=said,
+        own=own,
     )
     print("\n".join(lines))
     return 0
@@ -91,6 +99,15 @@ def find(index: Index, name: str) -> Entry:
         f"no stored attempt is {name!r}; give the first {SHORTEST_PREFIX} or more characters of "
         "an id, or a cell such as fix-bug:local-coder:1"
     )
+
+
+def own_tests(index: Index, record: AttemptRecord) -> list[CheckRecord]:
+    """Return what users' own tests found of an attempt; of a test that was changed, the newest."""
+    found = sorted(
+        (check for check in index.checks() if check.attempt == record.id),
+        key=lambda check: check.started,
+    )
+    return list({check.name: check for check in found}.values())
 
 
 def transcript_of(
@@ -139,13 +156,17 @@ def _entries(
 
 
 def as_json(
-    record: AttemptRecord, entries: list[dict[str, JsonValue]], said: Mapping[str, str]
+    record: AttemptRecord,
+    entries: list[dict[str, JsonValue]],
+    said: Mapping[str, str],
+    own: Sequence[CheckRecord],
 ) -> dict[str, JsonValue]:
-    """Return record, transcript and what checks said, keys masked; ``masked`` counts them."""
+    """Return record, transcript, what checks said and users' own tests, keys masked and counted."""
     masking = Masking()
     data: dict[str, JsonValue] = {
         "record": masking.value(record.model_dump(mode="json", by_alias=True)),
         "transcript": [masking.value(dict(entry)) for entry in entries],
         "checks_said": masking.value(dict(said)),
+        "own_tests": [masking.value(one.model_dump(mode="json", by_alias=True)) for one in own],
     }
     return {**data, "masked": masking.count}

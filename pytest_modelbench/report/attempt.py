@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from pytest_modelbench.records import AttemptRecord, Usage
+from pytest_modelbench.records import AttemptRecord, CheckRecord, Usage
 from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.masking import Masking
@@ -34,17 +34,19 @@ def render_attempt(
     full: bool = False,
     missing: str = "",
     said: Mapping[str, str] = _NOTHING_SAID,
+    own: Sequence[CheckRecord] = (),
 ) -> list[str]:
     """Return an attempt in lines; ``entries`` are its transcript.
 
     ``missing`` says why there is no transcript where there was one. ``said`` is what failing checks
-    said, by name: it may quote what is hidden, and is evidence, so not in a record.
+    said, by name: it may quote what is hidden, and is evidence, so not in a record. ``own`` is what
+    users' own tests found.
     """
     page = _Page(max(width, 60), utf8, full)
     body = [*page.heading(record), *page.transcript(entries)]
     if missing:
         body += ["", *page.block("no transcript", missing)]
-    body += ["", *page.usage(record), *page.ending(record, said)]
+    body += ["", *page.usage(record), *page.ending(record, said), *page.own_tests(own)]
     if page.masking.count:
         body.append(f"{plural(page.masking.count, 'key')} masked")
     return body
@@ -201,6 +203,12 @@ class _Page:
             yield from self.wrapped(f"  {mark}  {check.name}{reason}")
             if not check.passed and (text := said.get(check.name, "")):
                 yield from self.block("", text)
+
+    def own_tests(self, own: Sequence[CheckRecord]) -> Iterator[str]:
+        for check in own:
+            mark = "pass" if check.passed else "FAIL"
+            reason = f": {check.reason}" if check.reason else ""
+            yield from self.wrapped(f"  {mark}  {check.name}{reason}   (a test of your own)")
 
     def block(self, label: str, text: str) -> Iterator[str]:
         if label:

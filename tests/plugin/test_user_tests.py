@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,18 @@ def test_assertion_is_a_result_that_replays_until_the_test_changes(project: Any)
     ran = project.run("--models", "right", "-v", "test_mine.py")
     assert ran.exit == 0, ran.out
     assert ran.outcomes() == {"passed": 1, "unsolved": 1}
+    assert "::test_answer_is_short[tiny:b:right:1] UNSOLVED (too long)" in ran.out
+    assert "\ntest_mine.py::test_answer_is_short[tiny:b:right:1]: too long\n" in ran.out
+    shown = subprocess.run(
+        [sys.executable, "-m", "pytest_modelbench.cli", "show", "b:right:1"],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (
+        "FAIL  test_mine.py::test_answer_is_short: too long   (a test of your own)" in shown.stdout
+    )
     (wrong,) = ran.junit["test_answer_is_short[tiny:b:right:1]"]
     assert wrong.outcome == "passed"
     assert wrong.properties["modelbench_outcome"] == "unsolved"
