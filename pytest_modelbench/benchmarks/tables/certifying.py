@@ -24,6 +24,7 @@ NOT_GRADABLE = "outcome-not-gradable"
 EMPTY = "empty-input"
 GOLD_IN_INPUT = "gold-in-input"
 REPEATED = "repeated"
+TOO_MANY = "too-many-cells"
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,12 @@ def certify(table: TableFile, columns: Columns) -> list[Candidate]:
     found = [_candidate(row, where, columns) for row in table.rows]
     _check_ids(found)
     for one in found:
+        if one.row.found:
+            told = f"{one.row.found}, and the header {len(table.columns)}: quote the delimiter"
+            one.reasons.append((TOO_MANY, told))
         _check_row(one, table.path.parent, columns)
-    _check_conflicts(found)
+    # Of a row with too many nobody knows which cell is which.
+    _check_conflicts([one for one in found if not one.row.found])
     _note_capitals(found)
     return found
 

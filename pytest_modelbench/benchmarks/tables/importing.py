@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_modelbench.benchmarks.tables.certifying import (
@@ -16,9 +17,12 @@ from pytest_modelbench.benchmarks.tables.certifying import (
     majority,
 )
 from pytest_modelbench.benchmarks.tables.checking import read_checks
-from pytest_modelbench.benchmarks.tables.comparing import RuleProblem, parse_rule
+from pytest_modelbench.benchmarks.tables.comparing import Rule, RuleProblem, parse_rule
 from pytest_modelbench.benchmarks.tables.reading import read_table
 from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.packs.manifest import Problems
+from pytest_modelbench.packs.model import PACK_MANIFEST
+from pytest_modelbench.packs.shape import check_id
 
 CASES_FILE = "cases.jsonl"
 CERTIFICATION_FILE = "certification.jsonl"
@@ -67,15 +71,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(options: argparse.Namespace) -> int:
     """Import a table, print the summary; exit status 1 where no row is a case."""
-    expected = {}
-    folder = options.cases / (options.name or options.table.stem)
-    checks = read_checks(folder)
-    for text in options.expected:
-        name, _, rule = text.partition("=")
-        try:
-            expected[name] = parse_rule(rule or "exact", name, checks)
-        except RuleProblem as problem:
-            raise UsageProblem(f"--expected {text}: {problem}") from None
+    folder = _folder(options)
+    kept = _kept_rules(folder / PACK_MANIFEST)
+    expected = _expected(options.expected, kept, folder)
     columns = Columns(
         options.id,
         tuple(options.input),
@@ -90,13 +88,64 @@ def run(options: argparse.Namespace) -> int:
     if leaked:
         raise UsageProblem(f"the column {leaked[0]!r} is expected, and would be shown as well")
     found = certify(read_table(options.table, options.encoding), columns)
-    folder = options.cases / (options.name or options.table.stem)
     written = write_pack(folder, options.table, found, columns, options.prompt, options.shared)
     for line in in_words(found, columns):
         print(line)
     for path in written:
         print(path)
     return 0 if any(one.certified for one in found) else 1
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    """Return the pack's folder; PackProblem where its name cannot be a pack's."""
+    folder: Path = options.cases / (options.name or options.table.stem)
+    problems = Problems()
+    check_id("pack", folder.name, folder, None, problems)
+    problems.check()
+    return folder
+
+
+def _expected(
+    asked: Sequence[str], kept: Mapping[str, str] | None, folder: Path
+) -> dict[str, Rule]:
+    """Return the rules of the columns that are asked for; those of a pack that is there hold.
+
+    UsageProblem where the pack asks for other columns, or compares one otherwise.
+    """
+    checks = read_checks(folder)
+    expected = {}
+    for text in asked:
+        name, _, rule = text.partition("=")
+        try:
+            expected[name] = parse_rule(rule or (kept or {}).get(name, "exact"), name, checks)
+        except RuleProblem as problem:
+            raise UsageProblem(f"--expected {text}: {problem}") from None
+    rules = {name: rule.text for name, rule in expected.items()}
+    if kept is not None and rules != kept:
+        raise UsageProblem(
+            f"{folder / PACK_MANIFEST}: compares {_told(kept)}, and --expected asks for "
+            f"{_told(rules)}; change [benchmark.fields] there, or --expected here"
+        )
+    return expected
+
+
+def _told(rules: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={rule}" for name, rule in rules.items()) or "nothing"
+
+
+def _kept_rules(manifest: Path) -> dict[str, str] | None:
+    """Return the rules of a pack that is there, by column; None where there is none yet."""
+    try:
+        told = tomllib.loads(manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageProblem(f"{manifest}: cannot be read: {error}; mend it") from None
+    benchmark = told.get("benchmark")
+    fields = benchmark.get("fields") if isinstance(benchmark, dict) else None
+    if not isinstance(benchmark, dict) or benchmark.get("use") != "table":
+        raise UsageProblem(f"{manifest}: is the manifest of another pack; use another --name")
+    return {name: str(rule) for name, rule in fields.items()} if isinstance(fields, dict) else {}
 
 
 def write_pack(
@@ -109,14 +158,14 @@ def write_pack(
 ) -> list[Path]:
     """Write a pack, or bring one up to date: its manifest is written once and kept from then on.
 
+    Return the files that were written.
     Splits go by ids and groups, so that no case moves when others come or go.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    manifest = folder / "pack.toml"
-    if not manifest.exists():
+    manifest = folder / PACK_MANIFEST
+    is_new = not manifest.exists()
+    if is_new:
         manifest.write_text(_manifest(folder.name, columns, prompt), encoding="utf-8")
-    elif "[benchmark]" not in manifest.read_text(encoding="utf-8"):
-        raise UsageProblem(f"{manifest}: is the manifest of another pack; use another --name")
     _copy_files(folder, table, found, shared)
     cases = folder / CASES_FILE
     _write_lines(cases, [_case_line(one) for one in found if one.certified])
@@ -125,7 +174,7 @@ def write_pack(
     summary = folder / SUMMARY_FILE
     text = json.dumps(summarized(found, columns), indent=2, ensure_ascii=False)
     summary.write_text(f"{text}\n", encoding="utf-8")
-    return [manifest, cases, certification, summary]
+    return [*([manifest] if is_new else []), cases, certification, summary]
 
 
 def summarized(found: Sequence[Candidate], columns: Columns) -> dict[str, object]:

@@ -20,11 +20,15 @@ MOST_FIELD = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record: its number from 1, the line on which it begins, its cells."""
+    """One record: its number from 1, the line on which it begins, its cells.
+
+    ``found`` is how many cells it has where they are more than the header's; 0 where they are not.
+    """
 
     record: int
     line: int
     cells: Sequence[str]
+    found: int = 0
 
     @property
     def place(self) -> str:
@@ -99,7 +103,7 @@ def _read_separated(path: Path, text: str, delimiter: str) -> TableFile:
                 if cells:
                     columns = tuple(cell.strip() for cell in cells)
             elif cells:
-                rows.append(_row(path, len(rows) + 1, begins, cells, len(columns)))
+                rows.append(_row(len(rows) + 1, begins, cells, len(columns)))
             begins = lines.line_num + 1
     except csv.Error as error:
         raise PackProblem(
@@ -113,18 +117,12 @@ def _read_separated(path: Path, text: str, delimiter: str) -> TableFile:
     return TableFile(path, columns, rows)
 
 
-def _row(path: Path, record: int, line: int, cells: list[str], width: int) -> Row:
+def _row(record: int, line: int, cells: list[str], width: int) -> Row:
     """Return a row of the header's width: a short one is filled with empty cells."""
-    if len(cells) > width and any(cells[width:]):
-        raise PackProblem(
-            f"record {record} has {len(cells)} cells and the header {width}",
-            path=path,
-            line=line,
-            remedy="put cells that hold the delimiter into quotes",
-        )
+    found = len(cells) if any(cells[width:]) else 0
     cells = cells[:width] + [""] * (width - len(cells))
     # A line end within a cell is one whatever the system was that wrote the file.
-    return Row(record, line, tuple(cell.replace("\r\n", "\n") for cell in cells))
+    return Row(record, line, tuple(cell.replace("\r\n", "\n") for cell in cells), found)
 
 
 def _read_json_lines(path: Path, text: str) -> TableFile:
@@ -186,7 +184,7 @@ def _sheet(path: Path, lines: Iterable[Sequence[object]]) -> TableFile:
                 cells.pop()
             columns = tuple(cell.strip() for cell in cells)
         else:
-            rows.append(_row(path, len(rows) + 1, number, cells, len(columns)))
+            rows.append(_row(len(rows) + 1, number, cells, len(columns)))
     if columns is None:
         raise PackProblem("its first sheet is empty", path=path, remedy="write a header and rows")
     return TableFile(path, columns, rows)

@@ -140,7 +140,6 @@ def test_a_second_import_brings_the_pack_up_to_date(
     ("content", "said", "line"),
     [
         (b'id,text\n1,"open\n2,x\n', "record 1 cannot be read", 2),
-        (b"id,text\n1,a\n2,a,b,c\n", "record 2 has 4 cells and the header 2", 3),
         (b"id,text\n1,\xff\n", "is not utf-8 text", 2),
         (b"", "is empty", None),
     ],
@@ -153,6 +152,52 @@ def test_what_cannot_be_read_is_told_with_its_line(
     with pytest.raises(PackProblem, match=said) as caught:
         read_table(table)
     assert caught.value.line == line
+
+
+def test_a_row_with_too_many_cells_stops_no_other(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("id,text,kind\n1,a,x\n2,a,y,b,c\n3,d,x,\n")
+    found = certify(read_table(table), columns("id", "text", "kind"))
+    told = "5, and the header 3: quote the delimiter"
+    assert [one.reasons for one in found] == [[], [("too-many-cells", told)], []]
+
+
+def test_a_second_import_holds_to_the_rules_that_the_pack_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "mail.csv"
+    table.write_text("key,text,kind,team\n1,one,Bill,a\n2,two,Order,b\n")
+
+    def load(*expected: str) -> tuple[int, str]:
+        asked = [word for text in expected for word in ("--expected", text)]
+        cases = str(tmp_path / "cases")
+        arguments = ["import", str(table), "--id", "key", "--input", "text", "--cases", cases]
+        status = main([*arguments, *asked])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    assert "pack.toml" in load("kind=ci")[1]
+    before = {path: path.read_bytes() for path in (tmp_path / "cases/mail").iterdir()}
+    for expected in (["kind=exact"], ["team"], ["kind=ci", "team"]):
+        status, said = load(*expected)
+        assert status == 4
+        assert "pack.toml: compares kind=ci, and --expected asks for " in said
+    assert before == {path: path.read_bytes() for path in (tmp_path / "cases/mail").iterdir()}
+    status, said = load("kind")  # by the pack's rule
+    assert status == 0
+    assert "pack.toml" not in said, "it is not written again"
+
+
+@pytest.mark.parametrize("name", ["bad name", "-x", "x.damaged"])
+def test_a_name_that_no_pack_can_have_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("key,text,kind\n1,one,x\n")
+    arguments = ["import", str(table), "--id", "key", "--input", "text", "--expected", "kind"]
+    assert main([*arguments, "--cases", str(tmp_path / "cases"), f"--name={name}"]) == 4
+    assert f"{name!r} cannot be the id of a pack" in capsys.readouterr().err
+    assert not (tmp_path / "cases").exists()
 
 
 def test_workbooks_and_json_lines_read_as_text_does(tmp_path: Path) -> None:
