@@ -6,7 +6,7 @@ import base64
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_modelbench.candidates.flags import find_flags
@@ -162,7 +162,9 @@ def _run(
         finally:
             if course.journal.transcript:
                 course.evidence["transcript"] = evidence.put(course.journal.transcript)
-                course.flags, counted = find_flags(read_transcript(course.journal.transcript))
+                course.flags, counted = find_flags(
+                    read_transcript(course.journal.transcript), _given(task.case)
+                )
                 course.journal.counts.update(counted)
         _keep(harvested, evidence, course)
         course.end, course.detail = harvested.end, harvested.detail
@@ -183,6 +185,13 @@ def _run(
         raise Fault("disk", problem)  # nobody knows what a check or the candidate's code missed
     outcome = Outcome.PASSED if verdict.passed else Outcome.UNSOLVED
     return {"outcome": outcome, "verdict": verdict}
+
+
+def _given(case: Case) -> Iterator[str]:
+    """Yield the texts of a task that name its files: the prompt, and the paths of the seed."""
+    yield case.prompt
+    if case.seed is not None:
+        yield from (path.relative_to(case.seed).as_posix() for path in case.seed.rglob("*"))
 
 
 def _faulted(fault: Fault, stage: Stage) -> dict[str, object]:
