@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -305,7 +306,9 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
         seed=seed if seed.is_dir() else None,
         hidden=hidden if hidden.is_dir() else None,
         reference=reference if reference.is_dir() else None,
-        damaged=_damaged(references / f"{folder.name}{DAMAGED_SUFFIX}", reference, problems),
+        damaged=_damaged(
+            references / f"{folder.name}{DAMAGED_SUFFIX}", reference, hidden, problems
+        ),
         tags=(*pack.tags, *(tag for tag in tags if tag not in pack.tags)),
         group=group,
         protocol=pack.protocol,
@@ -407,7 +410,9 @@ def _environment(table: Table) -> EnvironmentSpec:
     return EnvironmentSpec(packages)
 
 
-def _damaged(folder: Path, reference: Path, problems: Problems) -> tuple[Damaged, ...]:
+def _damaged(
+    folder: Path, reference: Path, hidden: Path, problems: Problems
+) -> tuple[Damaged, ...]:
     if not folder.is_dir():
         return ()
     if not reference.is_dir():
@@ -415,6 +420,7 @@ def _damaged(folder: Path, reference: Path, problems: Problems) -> tuple[Damaged
             "damages a reference that does not exist", folder, remedy=f"write {reference} first"
         )
     variants: list[Damaged] = []
+    words = _words_of_checks(hidden)
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
@@ -440,10 +446,30 @@ def _damaged(folder: Path, reference: Path, problems: Problems) -> tuple[Damaged
                 "names no check that this variant loses",
                 'write loses = ["NAME_OF_A_CHECK"]',
             )
+        for check in loses:
+            if words and (word := _word_of(check)) not in words:
+                tests = [one for one in words if one.startswith("test")]
+                close = difflib.get_close_matches(word, tests, n=1)
+                manifest.problem(
+                    "loses",
+                    f"names the check {check!r}, which no {HIDDEN_FOLDER} file has",
+                    f"did you mean {close[0]}?" if close else "name one that is there",
+                )
         manifest.take_text("notes")
         manifest.finish()
         variants.append(Damaged(entry.name, entry, loses))
     return tuple(variants)
+
+
+def _words_of_checks(hidden: Path) -> set[str]:
+    """Return every word of the hidden files; a check's function is one, however it is made."""
+    texts = (path.read_text("utf-8", "replace") for path in sorted(hidden.rglob("*.py")))
+    return {word for text in texts for word in re.findall(r"\w+", text)}
+
+
+def _word_of(check: str) -> str:
+    """Return the function of a check's name: ``test_x`` of ``pkg/test_a.py::TestB::test_x[1]``."""
+    return check.partition("[")[0].rpartition("::")[2]
 
 
 def _check_names(cases: Iterable[Case], problems: Problems) -> None:

@@ -180,7 +180,9 @@ def test_damaged_variants_must_say_what_they_lose(project: Project) -> None:
         {
             "references/tiny/one.damaged/off/damaged.toml": "\nloses = []\n",
             "references/tiny/one.damaged/mute/calc.py": "",
-            "references/tiny/one.damaged/a b/damaged.toml": 'loses = ["x"]\n',
+            "references/tiny/one.damaged/a b/damaged.toml": 'loses = ["test_adds"]\n',
+            "references/tiny/one.damaged/typo/damaged.toml": "\nloses = ['test_ads[1]']\n",
+            "references/tiny/one.damaged/typo/calc.py": "",
             "references/tiny/one.damaged/stray.py": "",
         }
     )
@@ -197,6 +199,11 @@ def test_damaged_variants_must_say_what_they_lose(project: Project) -> None:
             "names no check that this variant loses",
         ),
         ("references/tiny/one.damaged/stray.py", None, "is not the folder of a damaged variant"),
+        (
+            "references/tiny/one.damaged/typo/damaged.toml",
+            2,
+            "names the check 'test_ads[1]', which no hidden file has",
+        ),
     ]
 
 
