@@ -48,3 +48,12 @@ def test_ini_value_of_the_documents_is_one_of_pytest(page: str, ini: str) -> Non
 @pytest.mark.parametrize(("page", "command"), named(r"(?:\$ |`)modelbench ([a-z][a-z-]*)"))
 def test_command_of_the_documents_is_a_command(page: str, command: str) -> None:
     assert told_by("pytest_modelbench.cli", command, "--help"), f"{page} names modelbench {command}"
+
+
+def test_readme_names_every_command() -> None:
+    commands = re.findall(
+        r"^    ([a-z][a-z-]+)(?: |$)", told_by("pytest_modelbench.cli", "--help"), re.MULTILINE
+    )
+    assert "doctor" in commands
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in commands if f"`modelbench {name}" not in readme] == []

@@ -33,6 +33,7 @@ def test_the_examples_are_a_sound_pack(project: Project) -> None:
     case = pack.case("slug")
     assert case.limits == pack.limits.model_copy(update={"turns": 40})
     assert (case.tags, case.group, case.check.seconds) == (("python", "writes-tests"), "text", 60)
+    assert case.check.judge == "", "a copy works where no candidate is declared"
     assert [one.loses for one in case.damaged] == [("test_words", "test_as_a_program")]
 
 
@@ -53,7 +54,7 @@ def test_the_examples_have_every_key(project: Project, place: str) -> None:
         for one in caught.value.problems
         for key in one.remedy.partition("known here: ")[2].split(", ")
     }
-    shown = set(re.findall(r"^(\w+) = |^\[(\w+)\]", FILES[place], re.MULTILINE))
+    shown = set(re.findall(r"^(?:# )?(\w+) = |^\[(\w+)\]", FILES[place], re.MULTILINE))
     missing = known - {key or table for key, table in shown}
     if place.endswith("case.toml"):
         missing -= set(Limits.model_fields)  # its example sets one of those of the pack
