@@ -31,7 +31,7 @@ USAGE_ERROR = 4
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parser().parse_args(arguments)
+    options = _parse(arguments)
     try:
         status: int = options.run(options)
     except ModelbenchError as error:
@@ -40,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     return status
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    # Argparse looks for all names where the first one stands; packs may stand behind options, too.
+    if rest and not (hasattr(options, "packs") and not any(word[:1] == "-" for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.packs = [*options.packs, *rest]
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -106,6 +106,20 @@ def test_evaluate_runs_nothing_for_a_misspelled_pack(run: Any) -> None:
     assert "cases has no pack 'exekutor', but no pack at all" in err
 
 
+def test_packs_may_stand_behind_options(
+    results: Any, run: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.store(OUTCOMES)
+    wanted = run("compare", "a", "b", "executor")
+    assert wanted[0] == 0
+    assert run("compare", "a", "b", "--results", str(results.root), "executor") == wanted
+    with pytest.raises(SystemExit):
+        run("power", "--cases", "executor")
+    with pytest.raises(SystemExit):
+        run("compare", "a", "b", "--results", str(results.root), "executor", "--wrong")
+    assert "unrecognized arguments: executor --wrong" in capsys.readouterr().err
+
+
 def test_power_prints_the_table_of_the_plan(run: Any) -> None:
     status, out, _ = run("power", "--disagreement", "20", stored=False)
     assert status == 0
