@@ -134,8 +134,10 @@ class Selection:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
         """Let others select, then put the certificates of what they left before everything."""
         certificates = [item for item in items if self._is_certificate(item)]
+        # Not theirs to select: they would be counted as deselected, and run all the same.
+        items[:] = [item for item in items if not self._is_only_certificate(item)]
         result = yield
-        kept = [item for item in items if not self._is_only_certificate(item)]
+        kept = list(items)
         waiting = {
             (cell.pack, cell.case)
             for item in kept

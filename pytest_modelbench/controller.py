@@ -61,9 +61,9 @@ def take_charge(config: pytest.Config) -> None:
         if lock is not None:
             lock.release()
         raise pytest.UsageError(str(problem)) from problem
+    if config.getoption("lf", False) and (bench is None or not bench.plan.grid):
+        config.pluginmanager.register(NothingFaulted(), "modelbench-nothing-faulted")
     if bench is None:
-        if config.getoption("lf", False):
-            config.pluginmanager.register(NothingFaulted(), "modelbench-nothing-faulted")
         return
     config.args[:] = bench.args
     config.stash[plan_key] = bench.plan

@@ -48,7 +48,7 @@ def header(bench: Bench) -> list[str]:
         if bench.settings.draw:
             lines.append(f"modelbench: {pack.name}: {bench.settings.draw}")
     if not bench.plan.grid and bench.settings.last_failed:
-        return NothingFaulted().pytest_report_header()
+        return []  # `NothingFaulted` says why
     return lines
 
 
@@ -58,6 +58,12 @@ class NothingFaulted:
     def pytest_report_header(self) -> list[str]:
         """Return the line."""
         return ["modelbench: no cell ended in a fault, so --lf selects none"]
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[object]) -> None:
+        """Keep pytest from saying of no tests at all that it does not deselect them."""
+        plugin = config.pluginmanager.get_plugin("lfplugin")
+        if plugin is not None and not items:
+            plugin.active = False
 
 
 def _todo(grid: Collection[Planned], certifying: int) -> str:

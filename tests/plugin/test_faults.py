@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -268,3 +269,17 @@ def test_a_grader_that_breaks_is_a_fault_that_is_graded_again(
     assert stored.exit == 0, stored.out
     assert "1 replayed" in stored.out
     assert model.asked == ["one"]
+
+
+def test_certificates_of_a_faulted_cell_are_not_counted_as_deselected(project: Any) -> None:
+    project.pack("a", "b").scripted("down", error={"status": 400, "message": "no"}, failing=["b"])
+    project.run("--models", "down", "-k", "b")
+    shutil.rmtree(project.results / "tiny" / "reference")  # another machine made them
+    project.scripted("down")
+    ran = project.run("--lf")
+    assert "deselected" not in ran.out, ran.out
+    assert ran.outcomes() == {"certified": 3, "passed": 1}
+    none = project.run("--lf")
+    assert none.exit == 5
+    assert "no cell ended in a fault, so --lf selects none" in none.out
+    assert "run-last-failure" not in none.out
