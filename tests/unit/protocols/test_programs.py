@@ -299,7 +299,7 @@ def test_its_time_ends_it(leveled: Services, tried: Try, folder: Path) -> None:
 def test_nothing_of_a_program_works_on_after_its_time(leveled: Services, tried: Try) -> None:
     """FR28: a session of its own, with the program's output open, repairs the file afterwards."""
     mark = f"3{secrets.randbelow(10**9):09d}"
-    late = f"(setsid sh -c 'sleep 4; sed -i s/-/+/ calc.py; sleep {mark}' &); echo hangs"
+    late = f"(setsid sh -c 'sleep 20; sed -i s/-/+/ calc.py; sleep {mark}' &); echo hangs"
     command = Command(argv=["sh", "-c", f"{late}; sleep {mark}  # {{task}}"])
     begin = time.monotonic()
     done = tried(leveled, command, seconds=2)
