@@ -28,6 +28,8 @@ OUTPUT_BYTES = 2**18
 RECALC_SECONDS = 120.0
 _LIBRARIES = ("openpyxl", "et_xmlfile")
 _PACKAGES = "/packages"
+_REGISTRY = Path("/etc/libreoffice/registry")
+_PROFILE = "file:///tmp/profile"
 
 _BOOT = (
     "import mimetypes, sys; mimetypes.knownfiles = []; "
@@ -107,7 +109,12 @@ class Workshop:
         inside = str(program)
         if not install.is_relative_to("/usr"):
             mounts, inside = (Mount(install, "/office"),), f"/office/{program.parent.name}/soffice"
-        convert = [inside, "--headless", "-env:UserInstallation=file:///tmp/profile"]
+        convert = [inside, "--headless", f"-env:UserInstallation={_PROFILE}"]
+        if _REGISTRY.is_dir():  # Debian keeps it in /etc, of which a box has nearly nothing
+            mounts += (Mount(_REGISTRY, "/registry"),)
+            layers = "xcsxcu:file:///registry res:file:///registry"
+            user = f"user:!{_PROFILE}/user/registrymodifications.xcu"
+            convert.append(f"-env:CONFIGURATION_LAYERS={layers} {user}")
         convert += ["--convert-to", "xlsx", "--outdir", f"{WORK}/calculated", f"{WORK}/{OUTPUT}"]
         script = f'"$@" && mv calculated/{OUTPUT} {OUTPUT}'
         done = self._box.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,15 @@ def test_formulas_count_once_they_are_calculated(
     assert plain.rules_version != calculated.rules_version
     assert plain.version == calculated.version
     assert plain.version != made(mode="workbook").version
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_libreoffice_itself_calculates_in_the_box(made: Made) -> None:
+    calculated = made(recalc="libreoffice")
+    (case,) = calculated.cases()
+    verdict, seen = judged(calculated, case, {"program": SUMS.format("'=A2+B2'")})
+    assert verdict.passed, seen
 
 
 @pytest.mark.parametrize("level", [level.name for level in probe() if level.available])
