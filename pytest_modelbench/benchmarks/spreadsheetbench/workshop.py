@@ -40,13 +40,20 @@ _BOOT = (
 openpyxl asks for the types of files, which are in a file that a level may hold back.
 """
 
+# The package writes the names of sheets in capitals.
 _FORMULAS = f"""
-import formulas, os, shutil
+import formulas, openpyxl, os
+names = {{n.upper(): n for n in openpyxl.load_workbook({OUTPUT!r}, read_only=True).sheetnames}}
 model = formulas.ExcelModel().loads({OUTPUT!r}).finish()
 model.calculate()
 model.write(dirpath="calculated")
 (found,) = [n for n in os.listdir("calculated") if n.lower() == {OUTPUT!r}]
-shutil.move(os.path.join("calculated", found), {OUTPUT!r})
+book = openpyxl.load_workbook(os.path.join("calculated", found))
+for number, sheet in enumerate(book.worksheets):
+    name = names.get(sheet.title.upper(), sheet.title)
+    sheet.title = f"~{{number}}"
+    sheet.title = name
+book.save({OUTPUT!r})
 """
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -207,9 +208,12 @@ def test_formulas_count_once_they_are_calculated(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
-def test_libreoffice_itself_calculates_in_the_box(made: Made) -> None:
-    calculated = made(recalc="libreoffice")
+@pytest.mark.parametrize("how", ["libreoffice", "formulas"])
+def test_the_real_programs_calculate_in_the_box(made: Made, how: str) -> None:
+    there = shutil.which("soffice") if how == "libreoffice" else find_spec("formulas")
+    if there is None:
+        pytest.skip(f"{how} is not installed")
+    calculated = made(recalc=how)
     (case,) = calculated.cases()
     verdict, seen = judged(calculated, case, {"program": SUMS.format("'=A2+B2'")})
     assert verdict.passed, seen
