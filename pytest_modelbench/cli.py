@@ -28,6 +28,9 @@ from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 USAGE_ERROR = 4
 """The exit status of bad usage; pytest's."""
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C; a shell's."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
@@ -39,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except BrokenPipeError:
         return 0
+    except KeyboardInterrupt:
+        print("modelbench: interrupted; what it had written stays", file=sys.stderr)
+        return INTERRUPTED
     return status
 
 

@@ -6,10 +6,9 @@ import gc
 import importlib.metadata
 import os
 import platform
-import signal
 import sys
-import threading
 import time
+from collections.abc import Generator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gating import Gating, read_gating
 from pytest_modelbench.heartbeat import NothingFaulted, header, step_of, write_line
 from pytest_modelbench.intake import Intake
+from pytest_modelbench.interrupts import Interrupts
 from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
 from pytest_modelbench.outcomes import UNSOLVED, own_lines
@@ -134,7 +134,7 @@ class Controller:
         }
         self._measuring = False
         self._waits: Waits | None = None
-        self._old_sigterm: Any = None  # Any: as signal.signal returns it
+        self._interrupts = Interrupts()
 
     # -- start and end ---------------------------------------------------------------------------
 
@@ -159,7 +159,8 @@ class Controller:
             except (UsageProblem, StoreProblem) as problem:
                 raise pytest.UsageError(str(problem)) from problem
         self._measuring = True
-        self._catch_sigterm()
+        self._interrupts.catch()
+        self.config.add_cleanup(self._interrupts.release)  # after every plugin's last hook
         self._open.enter_context(open_run(runs_root(), self.settings.run))
         self.board.write()
         self.writer = Writer(results, self.run_info())
@@ -279,19 +280,6 @@ class Controller:
             close_run(runs_root(), self.settings.run)
         if self.lock is not None:
             self.lock.release()
-        if self._old_sigterm is not None:
-            signal.signal(signal.SIGTERM, self._old_sigterm)
-            self._old_sigterm = None
-
-    def _catch_sigterm(self) -> None:
-        """Make SIGTERM stop a run as Ctrl-C does, with summary and without orphans."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-
-        def interrupt(number: int, frame: object) -> None:
-            raise KeyboardInterrupt(f"signal {signal.Signals(number).name}")
-
-        self._old_sigterm = signal.signal(signal.SIGTERM, interrupt)
 
     def _say(self, line: str) -> None:
         _say(self.config, line)
@@ -301,6 +289,16 @@ class Controller:
         if self._measuring:
             self.board.ending = True
             self.board.write()
+
+    # Outermost: no moment between pytest's loop and its end is without somebody who listens.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Let a signal that comes when all has run not cost the report."""
+        try:
+            return (yield)
+        finally:
+            if self._measuring:
+                self._interrupts.hold(session)
 
     # First, so that the summary, JUnit's file and xdist's end see the status.
     @pytest.hookimpl(tryfirst=True)
@@ -314,6 +312,8 @@ class Controller:
         if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._measuring:
+            self._interrupts.hold(session)  # not yet where collection ended the run
+            self._interrupts.settle()
             self._await_workers()
             self._conclude(session)
 
@@ -354,6 +354,8 @@ class Controller:
             terminalreporter.section("modelbench: tests of your own, not passed")
         for line in lines:
             terminalreporter.write_line(line)
+        if (number := self._interrupts.noted) is not None:
+            self._say(f"{number.name} came when the run was ending: nothing is missing for it")
         if self.summary is None:
             return
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"

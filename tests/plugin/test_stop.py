@@ -69,6 +69,68 @@ def test_a_signal_stops_cleanly_and_the_next_run_finishes(
     assert project.index().damages == []
 
 
+SENDS_ITSELF = """
+import os, signal
+import pytest
+
+def at(config):
+    if not hasattr(config, "workerinput"):
+        os.kill(os.getpid(), signal.{number})
+
+{hook}
+"""
+MOMENTS = {
+    "after the loop": """
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    at(session.config)
+    return (yield)
+""",
+    "after our end": """
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    at(session.config)
+""",
+    "in the summary": """
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(config):
+    at(config)
+""",
+    "at the very end": """
+def pytest_unconfigure(config):
+    at(config)
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "workers"),
+    [
+        ("after the loop", "SIGTERM", "0"),
+        ("after the loop", "SIGINT", "2"),
+        ("after our end", "SIGINT", "0"),
+        ("in the summary", "SIGTERM", "2"),
+        ("at the very end", "SIGTERM", "0"),
+    ],
+)
+def test_a_signal_when_all_has_run_costs_nothing_but_the_status(
+    project: Project, moment: str, number: str, workers: str
+) -> None:
+    project.certified("one").scripted("right")
+    conftest = SENDS_ITSELF.format(number=number, hook=MOMENTS[moment])
+    (project.path / "conftest.py").write_text(conftest, encoding="utf-8")
+    ran = project.run("--models", "right", "-n", workers)
+    assert ran.exit == 2, ran.out
+    assert "Traceback" not in ran.out
+    assert ran.outcomes() == {"passed": 1}
+    assert "the grid is complete" in ran.out, "the report is whole"
+    assert [one.outcome for [one] in ran.junit.values()] == ["passed"]
+    assert project.verdicts("right") == {cell: [True] for cell in project.cells("right", 1)}
+    if moment != "at the very end":
+        assert f"{number} came when the run was ending: nothing is missing for it" in ran.out
+    assert project.leftovers() == []
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_cell_that_would_take_long_is_not_waited_for(project: Project, workers: str) -> None:
     project.certified("one", "two").scripted("slow", delay_s=120)
@@ -86,7 +148,8 @@ def test_a_cell_that_would_take_long_is_not_waited_for(project: Project, workers
 def test_signals_at_random_moments_lose_nothing_and_run_nothing_twice(project: Project) -> None:
     project.certified("one", "two")
     project.scripted("right", delay_s=0.4).scripted("half", wrong=["two"], delay_s=0.2)
-    args = ("--models", "right,half", "--modelbench-repeats", "10", "-n", "4", "-q")
+    repeats = 24  # more than ten runs of at most 0.8 s can finish: each has cells to be stopped in
+    args = ("--models", "right,half", "--modelbench-repeats", str(repeats), "-n", "4", "-q")
     dice = random.Random()
     for _ in range(10):
         going = project.start(*args)
@@ -100,9 +163,9 @@ def test_signals_at_random_moments_lose_nothing_and_run_nothing_twice(project: P
         assert project.leftovers() == []
     ran = project.run(*args)
     assert ran.exit == 0, ran.out
-    cells = [*project.cells("right", 10), *project.cells("half", 10)]
+    cells = [*project.cells("right", repeats), *project.cells("half", repeats)]
     found = project.verdicts("right", "half")
-    assert len(cells) == 40
+    assert len(cells) == 4 * repeats
     assert set(found) == set(cells)
     assert {cell: verdicts for cell, verdicts in found.items() if len(verdicts) != 1} == {}
     assert project.faulted("right") == project.faulted("half") == {}
