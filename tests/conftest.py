@@ -17,16 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.records import Candidate, Server
 
-# Examples are bounded in number; a busy machine is no reason for one of them to fail. Each run
-# tries the same ones, so that what turns red is the change; `make explore` tries others.
-settings.register_profile("suite", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None, max_examples=2000)
+# Examples are bounded in number; a busy machine is no reason for one of them to fail, nor for the
+# making of them. Each run tries the same ones, so that what turns red is the change; `make explore`
+# tries others. What a fixture made for a test is good for all of its examples.
+settings.register_profile(
+    "all",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("suite", settings.get_profile("all"), derandomize=True, database=None)
+settings.register_profile("explore", settings.get_profile("all"), max_examples=2000)
 settings.load_profile(os.environ.get("MODELBENCH_EXAMPLES", "suite"))
 
 Response = Mapping[str, Any]
@@ -70,7 +76,7 @@ class ModelServer:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def wait_for(self, requests: int, seconds: float = 10.0) -> None:
+    def wait_for(self, requests: int, seconds: float = 60.0) -> None:
         """Wait until so many requests have come."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.seen) >= requests, seconds)
@@ -120,7 +126,10 @@ def _read(connection: socket.socket) -> Seen | None:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
     while len(rest) < int(headers.get("content-length", 0)):
-        rest += connection.recv(65536)
+        more = connection.recv(65536)
+        if not more:
+            return None
+        rest += more
     body = json.loads(rest) if rest else None
     return Seen(time.monotonic(), first.split(" ")[1], headers, body)
 
@@ -201,6 +210,21 @@ def model_server() -> Iterator[Callable[..., ModelServer]]:
     yield make
     for server in made:
         server.close()
+
+
+@pytest.fixture
+def quiet_port() -> Iterator[int]:
+    """A port of the loopback address at which nobody listens, kept from all other programs.
+
+    A server that is told this port can listen there while the test lasts.
+    """
+    with socket.socket() as kept:
+        # Bound so, and not listening: the kernel gives the port to nobody who asks for any, and
+        # refuses connections, and a server that sets the same option may take it by its number.
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        port: int = kept.getsockname()[1]
+        yield port
 
 
 @dataclass(frozen=True)

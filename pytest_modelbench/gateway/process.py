@@ -78,9 +78,7 @@ class GatewayProcess:
         """
         place = _root()
         sweep(place)
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder, lock = _locked_folder(place)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(folder / "s"))
@@ -216,6 +214,17 @@ class GatewayProcess:
         """Raise a Fault with the last words of the log when the gateway is gone for good."""
         if self.failure:
             raise Fault("gateway", self.failure)
+
+
+def _locked_folder(place: Path) -> tuple[Path, int]:
+    """Make a private folder; return it with the lock that says that its controller lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, lock
+        os.close(lock)  # another start came between the two lines, and swept it
 
 
 def sweep(root: Path | None = None) -> list[Path]:

@@ -219,7 +219,7 @@ def test_held_cells_are_taken_when_there_is_no_other() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_nothing_is_lost_or_repeated_and_nothing_waits_for_ever(data: st.DataObject) -> None:
     cases = data.draw(st.integers(1, 4))
     certified = data.draw(st.sets(st.integers(0, cases - 1)))

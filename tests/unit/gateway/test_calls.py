@@ -51,7 +51,7 @@ def test_growing_retry_after_is_honoured_and_kept_apart(
     assert three - two >= 0.6
     end = session.close()
     assert (end.usage.requests, end.usage.retries, end.usage.waits) == (3, 2, 2)
-    assert 0.9 <= end.usage.wait_seconds <= 1.5
+    assert 0.9 <= end.usage.wait_seconds <= three - one
     assert end.held_seconds >= end.usage.wait_seconds
     assert session.held_seconds == pytest.approx(end.held_seconds, abs=1e-3)
 
@@ -84,21 +84,24 @@ def test_waits_do_not_count_against_working_time(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:
     """FR15: a limit of working time shorter than the wait is not reached by it."""
-    limited = {**behaviour("R18"), "headers": {"retry-after": "0.5"}}
-    server = model_server(limited, behaviour("R01"))
+    limited = {**behaviour("R18"), "headers": {"retry-after": "2"}}
+    server = model_server(behaviour("R01"), limited, behaviour("R01"))
     session = gateway(candidate(server)).client.grant("a", "m")
-    assert session.chat(USER, working_left=0.4).outcome == ReplyOutcome.ANSWER
-    assert session.held_seconds >= 0.5
+    session.chat(USER)  # what a gateway does once is done, and takes no working time below
+    assert session.chat(USER, working_left=1.9).outcome == ReplyOutcome.ANSWER
+    assert session.held_seconds >= 2
 
 
 def test_working_time_that_ends_in_a_call_is_a_failed_result(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:
-    server = model_server({**behaviour("R01"), "delivery": {"kind": "stall", "after_bytes": 9}})
+    stalled = {**behaviour("R01"), "delivery": {"kind": "stall", "after_bytes": 9}}
+    server = model_server(behaviour("R01"), stalled)
     session = gateway(candidate(server)).client.grant("a", "m")
-    reply = session.chat(USER, working_left=0.2)
+    session.chat(USER)
+    reply = session.chat(USER, working_left=0.8)
     assert (reply.outcome, reply.reason) == (ReplyOutcome.RESULT_FAIL, "time-limit")
-    assert len(server.seen) == 1
+    assert len(server.seen) == 2
 
 
 def test_wall_time_that_ends_in_a_wait_is_a_fault(
@@ -114,11 +117,12 @@ def test_wall_time_that_ends_in_a_wait_is_a_fault(
 def test_stalled_reply_ends_at_an_overall_deadline(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:
-    dripping = {**behaviour("R01"), "delivery": {"kind": "drip", "bytes": 1, "every_s": 0.02}}
-    server = model_server(dripping, behaviour("R01"))
-    session = gateway(candidate(server), call_seconds=0.4).client.grant("a", "m")
+    dripping = {**behaviour("R01"), "delivery": {"kind": "drip", "bytes": 1, "every_s": 0.05}}
+    server = model_server(behaviour("R01"), dripping, behaviour("R01"))
+    session = gateway(candidate(server), call_seconds=1.5).client.grant("a", "m")
+    session.chat(USER)
     assert session.chat(USER).answer == "42"
-    assert session.close().usage.requests == 2
+    assert session.close().usage.requests == 3
 
 
 def test_bad_gateway_ends_in_a_verdict_within_the_bound(
@@ -482,12 +486,9 @@ def test_key_reaches_the_server_and_no_transcript(
     assert caught.value.permanent
 
 
-def test_server_that_is_down_is_a_fault_and_no_request(
-    model_server: Servers, gateway: Gateways
-) -> None:
-    server = model_server({})
-    server.close()
-    session = gateway(candidate(server), retries=1).client.grant("a", "m")
+def test_server_that_is_down_is_a_fault_and_no_request(gateway: Gateways, quiet_port: int) -> None:
+    down = Candidate(name="m", model="openai/m", api_base=f"http://127.0.0.1:{quiet_port}/v1")
+    session = gateway(down, retries=1).client.grant("a", "m")
     with pytest.raises(Fault) as caught:
         session.chat(USER)
     assert (caught.value.kind, caught.value.permanent) == ("connection-refused", False)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,7 @@ import pytest
 from pydantic import JsonValue
 
 from pytest_modelbench.errors import Fault
-from pytest_modelbench.gateway.process import PREFIX, GatewayProcess, sweep
+from pytest_modelbench.gateway.process import PREFIX, GatewayProcess, _locked_folder, sweep
 from pytest_modelbench.records import Candidate
 
 if TYPE_CHECKING:
@@ -38,18 +42,24 @@ def scripted(tmp_path: Path) -> Candidate:
     return Candidate(name="s", agent="scripted", script=str(script))
 
 
-def gone(pid: int, seconds: float = 10.0) -> bool:
+def gone(pid: int, seconds: float = 60.0) -> bool:
     """Wait for the end of a process that need not be a child of ours."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        import select
-
         return bool(select.select([handle], [], [], seconds)[0])
     finally:
         os.close(handle)
+
+
+def kill(running: Running) -> None:
+    """Kill a gateway, and wait for the next one to be started: no pid is hit twice."""
+    killed = running.process.pid
+    os.kill(killed, signal.SIGKILL)
+    while running.process.pid == killed:
+        time.sleep(0.005)  # its watchdog is another thread
 
 
 def test_scripted_candidates_load_neither_litellm_nor_httpx(scripted: Candidate) -> None:
@@ -79,7 +89,6 @@ print(sorted({"litellm", "httpx", "openai", "scipy", "pytest"} & set(sys.modules
         text=True,
         check=False,
         cwd=ROOT,
-        timeout=60,
     )
     assert (done.stdout, done.stderr) == ("hi\n[]\n", "")
 
@@ -95,7 +104,6 @@ def test_client_loads_the_standard_library_and_records_only() -> None:
         text=True,
         check=True,
         cwd=ROOT,
-        timeout=60,
     )
     assert done.stdout == "[]\n"
 
@@ -148,7 +156,7 @@ def test_call_in_flight_at_a_kill_is_a_fault_and_debited_by_nobody(
     thread.start()
     server.wait_for(1)
     os.kill(running.process.pid, signal.SIGKILL)
-    thread.join(10)
+    thread.join(60)
     assert [(fault.kind, fault.permanent) for fault in caught] == [("gateway", False)]
     assert server.gate is not None
     server.gate.set()
@@ -180,9 +188,9 @@ def test_kills_at_random_lose_no_answer_and_count_none_twice(
         thread.start()
     for served in (20, 50, 80):
         server.wait_for(served)
-        os.kill(running.process.pid, signal.SIGKILL)
+        kill(running)
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert answered == [40, 40, 40]
     usages = [session.close().usage for session in sessions]
     for usage in usages:
@@ -212,9 +220,17 @@ def test_interrupt_leaves_the_gateway_alone(gateway: Gateways, scripted: Candida
     assert running.client.status()["pid"] == pid
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A TMPDIR that no other gateway's start sweeps, whose path is short enough for a socket."""
+    made = Path(tempfile.mkdtemp(prefix="mbt-", dir="/tmp"))
+    yield made
+    shutil.rmtree(made)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_gateway_ends_with_its_controller_and_the_next_start_sweeps(
-    scripted: Candidate, tmp_path: Path, how: signal.Signals
+    scripted: Candidate, place: Path, how: signal.Signals
 ) -> None:
     program = """
 import sys
@@ -231,22 +247,18 @@ sys.stdin.read()
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": "/tmp", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "TMPDIR": str(place), "PYTHONPATH": str(ROOT)},
     )
     with controller:
         assert controller.stdout is not None
         pid = int(controller.stdout.readline())
-        (folder,) = [
-            fd.readlink().parent
-            for fd in Path(f"/proc/{pid}/fd").iterdir()
-            if fd.readlink().name == "journal.jsonl"
-        ]
-        assert sweep(folder.parent) == [] or folder.exists(), "a living run keeps its folder"
+        (folder,) = place.iterdir()
+        assert sweep(place) == [], "a living run keeps its folder"
         controller.send_signal(how)
         controller.wait()
         assert gone(pid)
     assert folder.exists()
-    assert folder in sweep(folder.parent)
+    assert sweep(place) == [folder]
     assert not folder.exists()
 
 
@@ -273,6 +285,25 @@ def test_sweep_leaves_what_is_alive_or_not_ours(tmp_path: Path) -> None:
     ]
 
 
+def test_a_folder_that_is_being_made_is_swept_by_no_other_start(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def sweep_for_ever() -> None:
+        while not done.is_set():
+            sweep(tmp_path)
+
+    other = threading.Thread(target=sweep_for_ever)
+    other.start()
+    try:
+        for _ in range(200):
+            folder, lock = _locked_folder(tmp_path)
+            (folder / "s").touch()
+            os.close(lock)
+    finally:
+        done.set()
+        other.join()
+
+
 def test_gateway_that_cannot_live_is_given_up_with_its_last_words(
     scripted: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +312,7 @@ def test_gateway_that_cannot_live_is_given_up_with_its_last_words(
     )
     process = GatewayProcess.start([scripted])
     try:
-        process._watchdog.join(20)
+        process._watchdog.join(120)
         with pytest.raises(Fault, match=r"died 5 times at its start: .*no aiohttp here"):
             process.check()
         from pytest_modelbench.gateway.client import GatewayClient

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_modelbench.errors import PackProblem, PackProblems
@@ -76,7 +76,6 @@ def test_every_key_of_any_table_has_its_line(values: dict[str, object]) -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8")))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_garbage_is_a_problem_and_no_crash(tmp_path: Path, garbage: bytes) -> None:
     path = tmp_path / "case.toml"
     path.write_bytes(garbage)
@@ -95,7 +94,6 @@ FRAGMENTS = ("[", "]", "{", "}", "=", ".", "\n", '"""', "'''", '"', "'", "#", "\
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
-@settings(deadline=None)
 def test_the_line_finder_survives_what_toml_is_made_of(text: str) -> None:
     lines = key_lines(text) if _is_toml(text) else {}
     assert set(lines) >= ({(key,) for key in tomllib.loads(text)} if _is_toml(text) else set())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_modelbench.records import AttemptRecord, Cell, Identity
@@ -208,9 +208,7 @@ def test_history_is_of_one_cell_oldest_first(store: Store, make_record: MakeReco
     ]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_the_order_of_lines_and_files_changes_nothing(
     data: st.DataObject,

@@ -211,7 +211,7 @@ def test_forged_manifest_is_refused(tree: Path, harm: str) -> None:
         from_manifest(json.dumps(document), blob)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

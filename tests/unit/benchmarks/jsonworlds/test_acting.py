@@ -84,6 +84,6 @@ JSON = st.recursive(
 
 
 @given(JSON)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_value_is_judged(value: JsonValue) -> None:
     assert isinstance(misfit(SCHEMA, value), str)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_modelbench.benchmarks.tables.certifying import Columns, certify, counted
@@ -221,7 +221,7 @@ def test_workbooks_and_json_lines_read_as_text_does(tmp_path: Path) -> None:
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=60)
 @given(
     cells=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=6),
     delimiter=st.sampled_from(",;\t"),
@@ -240,7 +240,7 @@ def test_what_was_written_is_read(
 LATIN = st.text(st.characters(codec="latin-1", exclude_characters="\r\0"), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=60)
 @given(
     cells=st.lists(st.lists(LATIN, min_size=3, max_size=3), max_size=6),
     delimiter=st.sampled_from(",;\t"),
@@ -272,7 +272,7 @@ PIECES = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(max_examples=150)
 @given(pieces=PIECES, kind=st.sampled_from(["csv", "tsv", "jsonl", "xlsx"]))
 def test_any_file_is_a_table_or_is_refused_with_its_path(
     tmp_path: Path, pieces: list[bytes], kind: str
