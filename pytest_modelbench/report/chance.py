@@ -185,11 +185,14 @@ def _within_margin(margin: float, level: float, a: CaseScores, b: CaseScores) ->
 def _by_test(kind: Kind, level: float, a: CaseScores, b: CaseScores) -> Chance:
     """Say what a proof of a difference can miss: ten points that are really there."""
     counts = pair_counts(case_differences(a, b))
-    cases = counts.cases
-    disagreement = counts.disagreements / cases
-    found = power(cases, disagreement, 0.0, level)
-    ten = power(cases, disagreement, min(0.1, disagreement), level) if disagreement else 0.0
-    points = f"{min(10.0, disagreement * 100):.3g} points"
+    cases, disagreement = counts.cases, counts.disagreements / counts.cases
+    if a.binary and b.binary:
+        there = min(0.1, disagreement)  # passes differ by no more than they disagree
+        found, ten = (power(cases, disagreement, true, level) for true in (0.0, there))
+    else:
+        there = 0.1
+        found, ten = (_plan(a, b).power(true, level) for true in (0.0, there))
+    points = f"{there * 100:.3g} points"
     if kind is Kind.REGRESSION:
         said = f"an equally good candidate passes in about {_of_100(1 - found)} of 100 runs"
         said += f", one that is {points} worse in {_of_100(1 - ten)}" if disagreement else ""

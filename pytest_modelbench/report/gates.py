@@ -219,9 +219,8 @@ class _Judging:
                 )
                 or interval
             )
-        what = "" if rule.on == "passes" else "mean reward, "
         said = (
-            f"{rule.candidate} - {base.shown}: {what}{format_points(value)} pt "
+            f"{rule.candidate} - {base.shown}: {self._what}{format_points(value)} pt "
             f"{format_points_interval(interval)}, margin {margin * 100:g} pt"
         )
         return self._end(
@@ -240,18 +239,20 @@ class _Judging:
         found = paired_difference(a, b, self.confidence)
         differences = case_differences(a, b)
         # As the report has it, where it has it: a mid-p among them.
-        p = pair.p if pair is not None and pair.p is not None else sign_flip(differences).p
+        test = pair.on_reward if pair is not None and self.rule.on == "reward" else None
+        told = test or pair  # rewards that say no more than passes have no test of their own
+        p = told.p if told is not None and told.p is not None else sign_flip(differences).p
         counts = pair_counts(differences)
         family = len(self.card.pairs) if pair is not None else None
         return self._end(
             Outcome.INCONCLUSIVE,
-            f"{self.rule.candidate} - {base.shown}: "
+            f"{self.rule.candidate} - {base.shown}: {self._what}"
             f"{format_points(found.value if found else None)} pt, "
             f"{counts.a_more} to {counts.b_more} of {plural(len(differences), 'case')}",
             value=found.value if found else None,
             interval=found.interval if found else None,
             p=p,
-            adjusted_p=pair.adjusted_p if pair is not None else None,
+            adjusted_p=told.adjusted_p if told is not None else None,
             family=family,
             chance=chance_of(self.rule, self.level, pair=(a, b), family=family or 1),
             enough=enough_cases(self.rule, self.level, len(a), pair=(a, b), family=family or 1),
@@ -329,6 +330,10 @@ class _Judging:
             for one in (mine, base)
         )
         return a, b
+
+    @property
+    def _what(self) -> str:
+        return "" if self.rule.on == "passes" else "mean reward, "
 
     @property
     def _limit(self) -> float:

@@ -183,7 +183,7 @@ def _rule(
     word = "margin" if kind is Kind.NOT_WORSE_BY else "limit"
     allowed = {"pack", "alpha", *([word] if kind.has_limit else [])}
     allowed |= {"baseline"} if kind.compares else set()
-    allowed |= {"on"} if kind in (Kind.FLOOR, Kind.NOT_WORSE_BY) else set()
+    allowed |= {"on"} if kind.compares or kind is Kind.FLOOR else set()
     allowed |= {"interval"} if kind is Kind.NOT_WORSE_BY else set()
     for key in given:
         if key not in allowed:

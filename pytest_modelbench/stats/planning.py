@@ -138,6 +138,18 @@ class RepeatPlan(NamedTuple):
         reach = normal_quantile(1 - alpha) + _power_quantile(chance)
         return reach * math.sqrt(self.variance / self.cases)
 
+    def power(self, difference: float, alpha: float = 0.05) -> float:
+        """Return the chance to decide for the one that is better by ``difference``, a normal law's.
+
+        At 0 that is the chance to decide for it by mistake: half of ``alpha``.
+        """
+        if self.variance == 0:
+            return float(difference > 0)
+        from scipy.special import ndtr
+
+        error = math.sqrt(self.variance / self.cases)
+        return float(ndtr(difference / error - normal_quantile(1 - alpha)))
+
     def cases_needed(
         self, difference: float, *, chance: float = 0.8, alpha: float = 0.05
     ) -> int | None:

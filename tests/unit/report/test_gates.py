@@ -427,3 +427,38 @@ def test_gates_on_mean_reward(results: Any, record: Any) -> None:
     assert worse.outcome is Outcome.FAIL
     assert worse.value == pytest.approx(0.425 - 0.85)
     assert "mean reward, -42.5 pt" in worse.line
+
+
+def test_proofs_on_mean_reward_where_passes_say_nothing(results: Any, record: Any) -> None:
+    names = [f"c{n:02}" for n in range(40)]
+    results.append(
+        *(
+            record(
+                candidate,
+                case,
+                1,
+                "p",
+                outcome="passed",
+                verdict={"passed": True, "reward": reward, "reason": ""},
+            )
+            for candidate in "ab"
+            for number, case in enumerate(names)
+            for reward in [0.75 if candidate == "b" and number < 10 else 0.875]
+        )
+    )
+    card = results.count({name: dict.fromkeys(names, "p") for name in "ab"})
+
+    assert one(card, "superiority:a:baseline=b").outcome is Outcome.INCONCLUSIVE
+    better = one(card, "superiority:a:baseline=b:on=reward")
+    assert better.outcome is Outcome.PASS
+    assert better.value == pytest.approx(0.125 * 10 / 40)
+    assert better.p == pytest.approx(2 / 2**10)  # ten of ten alike, by tossing a coin for each
+    assert "a - b: mean reward, +3.1 pt, 10 to 0 of 40 cases, p 0.002" in better.line
+    # By the normal law: ten points are 11.5 standard errors; no difference is found in 2.5 of 100.
+    assert better.chance is not None
+    assert better.chance.equal == pytest.approx(0.025)
+    assert "10 points better in 100" in better.chance.said
+    worse = one(card, "regression:b:baseline=a:on=reward")
+    assert worse.outcome is Outcome.FAIL
+    assert one(card, "regression:b:baseline=a").outcome is Outcome.PASS
+    assert one(card, "superiority:b:baseline=a:on=reward").outcome is Outcome.FAIL

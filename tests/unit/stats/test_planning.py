@@ -123,3 +123,11 @@ def test_the_gate_with_repeats() -> None:
     assert gate_pass_chance_repeats(plan, 0.0493456) == pytest.approx(0.5, abs=1e-4)
     assert gate_pass_chance_repeats(plan, 0.05, difference=-0.05) == pytest.approx(0.05, abs=1e-9)
     assert gate_pass_chance_repeats(RepeatPlan(0, 0, 10), 0.05) == 1
+
+
+def test_power_with_repeats_follows_the_normal_law() -> None:
+    plan = RepeatPlan(0.09, 0.05, 100)  # a standard error of 3 points
+    assert plan.power(0.0) == pytest.approx(0.025)
+    assert plan.power(0.03 * 1.959963984540054) == pytest.approx(0.5)
+    assert plan.power(plan.least_detectable_difference()) == pytest.approx(0.8)
+    assert [RepeatPlan(0, 0, 10).power(true) for true in (0.0, 0.1)] == [0, 1]
