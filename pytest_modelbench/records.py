@@ -4,81 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-SCHEMA = 1
-"""Version of a results line. A reader refuses a version it does not know, by name."""
-
-REFERENCE = "reference"
-SEED = "seed"
-BUILT_IN = (REFERENCE, SEED)
-
-
-class Cell(NamedTuple):
-    """pack x case x candidate x repeat. A damaged variant has the candidate ``reference+NAME``."""
-
-    pack: str
-    case: str
-    candidate: str
-    repeat: int
-
-    @property
-    def id(self) -> str:
-        """Return the id inside the brackets of the pytest item: ``case:candidate:repeat``."""
-        return f"{self.case}:{self.candidate}:{self.repeat}"
-
-    @property
-    def variant(self) -> str | None:
-        """Return the name of the damaged variant that this cell tries, None for other cells."""
-        head, plus, name = self.candidate.partition("+")
-        return name if plus and head == REFERENCE else None
-
-    @property
-    def certifies(self) -> bool:
-        """Tell whether this cell belongs to a certificate rather than to a candidate's score."""
-        return self.candidate in BUILT_IN or self.variant is not None
-
-
-class Outcome(StrEnum):
-    """How an attempt ended."""
-
-    PASSED = "passed"
-    UNSOLVED = "unsolved"
-    FAULT = "fault"
-
-
-class Stage(StrEnum):
-    """Where a fault happened: before the harvest was kept, or after it."""
-
-    WORK = "work"
-    GRADE = "grade"
-
-
-class Trust(StrEnum):
-    """How hard a check is to forge, strongest first."""
-
-    TRUSTED = "trusted"
-    EVIDENT = "evident"
-    JUDGED = "judged"
-
-    @staticmethod
-    def least(levels: Iterable[Trust]) -> Trust:
-        """Return the weakest of some levels; ``trusted`` for none."""
-        order = list(Trust)
-        return max(levels, key=order.index, default=Trust.TRUSTED)
-
-
-class Role(StrEnum):
-    """Who a model call is made for."""
-
-    CANDIDATE = "candidate"
-    DRIVER = "driver"
-    JUDGE = "judge"
-
+# Handed on, for those who work with records.
+from pytest_modelbench.words import BUILT_IN as BUILT_IN
+from pytest_modelbench.words import REFERENCE as REFERENCE
+from pytest_modelbench.words import SCHEMA as SCHEMA
+from pytest_modelbench.words import SEED as SEED
+from pytest_modelbench.words import Cell as Cell
+from pytest_modelbench.words import Outcome as Outcome
+from pytest_modelbench.words import Role as Role
+from pytest_modelbench.words import Stage as Stage
+from pytest_modelbench.words import Trust as Trust
 
 SEAL = "digest"
 """The last field of a line: the digest of all before it."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
 
-from pytest_modelbench.records import Trust
 from pytest_modelbench.store.index import Digests
+from pytest_modelbench.words import Trust
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape, escape_markdown
 from pytest_modelbench.report.gates import Judged
@@ -14,6 +13,7 @@ from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.store.looks import EVAL_READINGS, Reading
+from pytest_modelbench.words import BUILT_IN
 
 PARTIAL = "a partial run has no scorecard, compares nothing, judges no gate and counts as no look"
 DEV = "dev: prompts and settings are chosen on these cases, so this gates nothing and proves little"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pytest_modelbench.records import Cell
+from pytest_modelbench.words import Cell
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.escape import escape_markdown
 from pytest_modelbench.report.numbers import (
     UNKNOWN,
@@ -30,6 +29,7 @@ from pytest_modelbench.stats import (
     format_points,
     format_points_interval,
 )
+from pytest_modelbench.words import BUILT_IN
 
 
 def markdown(card: Scorecard) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.numbers import dollars, measures_in_words, plural, scores_in_words
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.stats import format_interval, format_percent
+from pytest_modelbench.words import BUILT_IN
 
 
 def row_remarks(row: Row) -> list[str]:

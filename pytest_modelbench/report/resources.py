@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.counts import OTHER_TRIES
 from pytest_modelbench.report.numbers import clock, dollars, duration, plural, thousands
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.stats import NO_ESTIMATE, format_percent
+from pytest_modelbench.words import BUILT_IN
 
 
 def used(row: Row) -> list[str]:

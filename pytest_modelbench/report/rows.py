@@ -9,7 +9,6 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any, TypeVar
 
-from pytest_modelbench.records import Cell, Trust
 from pytest_modelbench.report.counts import COUNTS, NOT_RUN, SUMS, CaseTally, Counted, Tally
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.stats import (
@@ -27,6 +26,7 @@ from pytest_modelbench.stats import (
     rate_bounds,
     time_quantile,
 )
+from pytest_modelbench.words import Cell, Trust
 
 LARGEST_K = 10
 """Largest k of pass^k that a report counts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_modelbench.records import Cell
+from pytest_modelbench.words import Cell
 
 
 def same_work(

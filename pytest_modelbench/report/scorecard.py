@@ -7,11 +7,9 @@ is bounded as if they had all failed and all passed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_modelbench.records import BUILT_IN, Cell, Identity
 from pytest_modelbench.report.counts import OTHER_CHECK, OTHER_TASK, CaseTally, Tally
 from pytest_modelbench.report.frontier import FrontierPoint, cost_frontier
 from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
@@ -19,9 +17,10 @@ from pytest_modelbench.report.pairs import Pair, compare
 from pytest_modelbench.report.rows import Row, make_row
 from pytest_modelbench.report.tally import tally, version_of
 from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
-from pytest_modelbench.store.index import Digests, Index
+from pytest_modelbench.store.index import Digests, HasDigests, Index
+from pytest_modelbench.words import BUILT_IN, Cell
 
-Identify = Callable[[str, str], Identity | None]
+Identify = Callable[[str, str], HasDigests | None]
 """Today's identity of a case (by id) for a candidate (by name); None where it is not known."""
 
 
@@ -208,6 +207,8 @@ def from_tallies(
 
 def version_digest(task: str, check: str) -> str:
     """Return one short digest for what a case asks and how it is judged."""
+    import hashlib
+
     return hashlib.sha256(f"{task} {check}".encode()).hexdigest()[:16]
 
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 
-from pytest_modelbench.records import Identity
 from pytest_modelbench.report.counts import CaseTally, Tally
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies
 from pytest_modelbench.report.tally import tally
-from pytest_modelbench.store.index import Damage, RunHeader
+from pytest_modelbench.store.index import Damage, HasDigests, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read, read_headers
@@ -30,7 +29,7 @@ PARALLEL_BYTES = 8 * 2**20
 
 OTHER_NOTE = "stored under another note"
 
-IdentifyIn = Callable[[str, str, str], Identity | None]
+IdentifyIn = Callable[[str, str, str], HasDigests | None]
 """Today's identity by pack, case and candidate; None where it is not known."""
 
 
@@ -183,7 +182,7 @@ def _fill(by_note: Mapping[str, Tally]) -> None:
 
 def _in_pack(
     identify: IdentifyIn | None, pack: str
-) -> Callable[[str, str], Identity | None] | None:
+) -> Callable[[str, str], HasDigests | None] | None:
     if identify is None:
         return None
     return lambda case, candidate: identify(pack, case, candidate)

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, TypeVar
 
-from pytest_modelbench.records import Cell, Outcome, Role, Trust
 from pytest_modelbench.report.counts import (
     COUNTS,
     NOT_RUN,
@@ -35,6 +34,7 @@ from pytest_modelbench.store.index import (
     Tries,
     standing_among,
 )
+from pytest_modelbench.words import Cell, Outcome, Role, Trust
 
 _Item = TypeVar("_Item", bound=Hashable)
 

@@ -10,7 +10,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, bar, scale
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
@@ -37,6 +36,7 @@ from pytest_modelbench.stats import (
     format_points,
     format_points_interval,
 )
+from pytest_modelbench.words import BUILT_IN
 
 NARROW = 60
 """Fewer columns than this are treated as so many."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.pairs import OnReward, Pair
 from pytest_modelbench.report.scorecard import Scorecard
@@ -15,6 +14,7 @@ from pytest_modelbench.stats import (
     format_points,
     format_points_interval,
 )
+from pytest_modelbench.words import BUILT_IN
 
 
 def verdict_notes(pair: Pair, names: tuple[str, str], alpha: float, *, complete: bool) -> list[str]:

@@ -18,17 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.records import (
-    REFERENCE,
-    AttemptRecord,
-    Cell,
-    CheckRecord,
-    Outcome,
-    Stage,
-)
+from pytest_modelbench.words import REFERENCE, Cell, Outcome, Stage
+
+if TYPE_CHECKING:
+    from pytest_modelbench.records import AttemptRecord, CheckRecord
 
 
 class Digests(NamedTuple):
@@ -363,6 +359,8 @@ class Index:
 
     def record(self, entry: Entry) -> AttemptRecord:
         """Read the whole record of a try from its file."""
+        from pytest_modelbench.records import AttemptRecord
+
         try:
             with entry.path.open("rb") as file:
                 file.seek(entry.offset)

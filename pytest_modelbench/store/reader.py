@@ -11,7 +11,6 @@ from typing import Any
 from pydantic_core import from_json
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.records import SCHEMA, AttemptRecord, CheckRecord, Outcome, Stage
 from pytest_modelbench.store.index import (
     Damage,
     Detail,
@@ -22,6 +21,7 @@ from pytest_modelbench.store.index import (
 )
 from pytest_modelbench.store.layout import results_files
 from pytest_modelbench.store.pause import collector_paused
+from pytest_modelbench.words import SCHEMA, Outcome, Stage
 
 
 def read(
@@ -111,6 +111,8 @@ class _Reader:
             self._index.add_header(_header(raw, path))
             return
         if kind == "check":
+            from pytest_modelbench.records import CheckRecord
+
             self._index.add_check(CheckRecord.model_validate(raw))
             return
         if kind == "attempt":
@@ -323,6 +325,8 @@ def _held(path: Path) -> list[RunHeader]:
 def _what_is_wrong(line: bytes, error: Exception) -> str:
     """Return a sentence on a line of JSON that is no result: slow, exact, for few lines."""
     from pydantic import ValidationError
+
+    from pytest_modelbench.records import AttemptRecord
 
     try:
         AttemptRecord.model_validate(json.loads(line))
