@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -105,9 +105,9 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
         if entry.is_fault or entry.grades:
             continue
         seconds[entry.candidate].append(entry.seconds)
-        usd = list_usd(entry.detail.usage) if entry.detail is not None else None
-        if usd is not None:
-            dollars[entry.candidate].append(usd)
+        spent = entry.detail.spent if entry.detail is not None else None
+        if spent is not None and spent.list_usd is not None:
+            dollars[entry.candidate].append(spent.list_usd)
     todo = Counter(
         p.cell.candidate
         for p in (*bench.plan.grid, *bench.plan.aside)
@@ -140,20 +140,17 @@ def _judging(bench: Bench, selected: Collection[Cell]) -> list[str]:
     known: dict[str, list[float]] = defaultdict(list)
     for entry in bench.index.entries() if todo else ():
         judge = judges.get((entry.pack, entry.case))
-        usage = entry.detail.usage.get(Role.JUDGE, {}) if entry.detail is not None else {}
-        if judge is not None and usage.get("list_usd") is not None:
-            known[judge].append(usage["list_usd"])
+        if judge is None or entry.detail is None:
+            continue
+        for role, spent in entry.detail.others:
+            if role == Role.JUDGE and spent.list_usd is not None:
+                known[judge].append(spent.list_usd)
     return [
         f"{name}: judges {count} cells, "
         + (f"about ${_mean(known[name]) * count:.4f}" if known[name] else "cost unknown")
         + " (by stored attempts)"
         for name, count in todo.items()
     ]
-
-
-def list_usd(usage: Mapping[str, Mapping[str, float | None]]) -> float | None:
-    """Return the candidate's list cost of one stored attempt; None where it is unknown."""
-    return usage.get("candidate", {}).get("list_usd")
 
 
 def _mean(values: list[float]) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_modelbench.records import AttemptRecord, Cell
-    from pytest_modelbench.store.index import Entry
+    from pytest_modelbench.store.entry import Entry
 
 Facts = dict[str, Any]  # Any: builtins only, since execnet carries nothing else
 

@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.records import REFERENCE, SEED, AttemptRecord, Candidate, Cell, Identity
-from pytest_modelbench.store.index import Entry, Index, Kind
+from pytest_modelbench.store.entry import Entry
+from pytest_modelbench.store.index import Index, Kind
 
 CERTIFYING_REPEATS = 3
 """How often reference and seed are tried where a check runs code: flaky checks show here."""

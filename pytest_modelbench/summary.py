@@ -15,7 +15,7 @@ import pytest
 from pytest_modelbench.bench import Bench, selected_cases
 from pytest_modelbench.gating import Gating
 from pytest_modelbench.packs.model import Pack
-from pytest_modelbench.records import BUILT_IN, Cell, Identity, Role
+from pytest_modelbench.records import BUILT_IN, Cell, Identity
 from pytest_modelbench.report.costs import summed
 from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.decisions import (
@@ -35,7 +35,8 @@ from pytest_modelbench.report.scorecard import Scorecard, scorecard
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import utc_now
 from pytest_modelbench.stats import format_interval, format_percent
-from pytest_modelbench.store.index import Entry, Index, Kind, Standing
+from pytest_modelbench.store.entry import Entry
+from pytest_modelbench.store.index import Index, Kind, Standing
 from pytest_modelbench.store.looks import Looks, Showing, append_look
 from pytest_modelbench.store.reader import is_all, read
 
@@ -235,7 +236,7 @@ def _counted(
         )
         alike = dict(same_work(attempts, settings.repeats))
     reported = summed(
-        (cell.candidate, standing.attempt.detail.usage.get(Role.CANDIDATE, {}))
+        (cell.candidate, standing.attempt.detail.spent)
         for cell, standing in standings.items()
         if standing.attempt is not None and standing.attempt.detail is not None
     )

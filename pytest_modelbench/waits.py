@@ -109,20 +109,19 @@ def used_before(bench: Bench, now: float) -> tuple[Used, ...]:
         at = datetime.fromisoformat(entry.started).timestamp()
         if at < since or entry.detail is None:
             continue
-        for role, usage in entry.detail.usage.items():
+        for role, spent in entry.detail.by_role():
             name = judges.get((entry.pack, entry.case)) if role == Role.JUDGE else entry.candidate
             if name is None:
                 continue  # whoever judged it then, nobody does now
             candidate = registry.candidates.get(name)
-            billed = usage.get("billed_usd")
             found.append(
                 Used(
                     candidate=name,
                     server=candidate.server if candidate is not None else "",
                     at=at,
-                    requests=usage.get("requests") or 0,
-                    tokens=(usage.get("input") or 0) + (usage.get("output") or 0),
-                    usd=(usage.get("list_usd") or 0.0) if billed is None else billed,
+                    requests=spent.requests,
+                    tokens=(spent.input or 0) + (spent.output or 0),
+                    usd=(spent.list_usd or 0.0) if spent.billed_usd is None else spent.billed_usd,
                 )
             )
     return tuple(found)

@@ -16,7 +16,8 @@ from pytest_modelbench.records import Cell
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.settings import RESULTS
-from pytest_modelbench.store.index import Entry, Index
+from pytest_modelbench.store.entry import Entry
+from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.looks import Look, Looks
 from pytest_modelbench.store.reader import read
 

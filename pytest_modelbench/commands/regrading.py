@@ -23,8 +23,9 @@ from pytest_modelbench.records import AttemptRecord, Candidate, Identity, Outcom
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import dollars
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, new_run_id, utc_now
+from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.evidence import Evidence
-from pytest_modelbench.store.index import Entry, Index, Kind
+from pytest_modelbench.store.index import Index, Kind
 from pytest_modelbench.store.layout import require_stored
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.reader import read

@@ -19,8 +19,9 @@ from pytest_modelbench.records import AttemptRecord, CheckRecord
 from pytest_modelbench.report.attempt import render_attempt
 from pytest_modelbench.report.masking import Masking
 from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.evidence import Evidence
-from pytest_modelbench.store.index import Entry, Index
+from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.reader import read
 
 SHORTEST_PREFIX = 4

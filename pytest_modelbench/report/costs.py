@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pytest_modelbench.report.numbers import dollars
+from pytest_modelbench.store.entry import Spent
 
 FACTOR = 2.0
 """A reported cost that is further from the list price than this factor is told as odd."""
 
 
 def summed(
-    attempts: Iterable[tuple[str, Mapping[str, float | None]]],
+    attempts: Iterable[tuple[str, Spent | None]],
 ) -> dict[str, tuple[float, float]]:
     """Return (list price, reported cost) by candidate, summed where an attempt knows both.
 
-    ``attempts`` are candidates with the fields of ``records.Usage``.
+    ``attempts`` are candidates with what they spent.
     """
     found: dict[str, tuple[float, float]] = {}
-    for candidate, usage in attempts:
-        listed, reported = usage.get("list_usd"), usage.get("reported_usd")
+    for candidate, spent in attempts:
+        if spent is None:
+            continue
+        listed, reported = spent.list_usd, spent.reported_usd
         if listed is not None and reported is not None:
             before = found.get(candidate, (0.0, 0.0))
             found[candidate] = (before[0] + listed, before[1] + reported)

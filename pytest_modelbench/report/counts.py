@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
 
-from pytest_modelbench.store.index import Digests
+from pytest_modelbench.store.entry import Digests, Spent
 from pytest_modelbench.words import Trust
 
 
@@ -27,19 +27,11 @@ class Sum:
             self.known += 1
 
 
-SUMS = (
-    "list_usd",
-    "billed_usd",
-    "derived_usd",
-    "reported_usd",
-    "input",
-    "cached",
-    "output",
-    "reasoning",
-)
-"""Fields of ``records.Usage`` that may be unknown and are summed over the candidate's calls."""
+SUMS = Spent._fields[:8]
+"""What may be unknown and is summed over the candidate's calls: dollars and tokens."""
 
-COUNTS = ("requests", "retries", "waits", "wait_seconds")
+COUNTS = Spent._fields[8:12]
+"""What happened in the path to the model: requests, retries, waits and their seconds."""
 
 OTHER_TRIES = "other tries"
 """Where the candidate's own money went beside the attempts that count."""
@@ -72,8 +64,8 @@ class CaseTally:
     seconds: float | None = None
     """The median of the attempts' working times; ``summed_seconds`` is their sum."""
     summed_seconds: float = 0.0
-    totals: Sequence[float] = ()
-    """Of ``SUMS``, over the attempts that know each: as many as ``known`` says."""
+    totals: Sequence[float | None] = ()
+    """Of ``SUMS``, over the attempts that know each, as many as ``known`` says; None for none."""
     known: tuple[int, ...] = _NONE_KNOWN
     counts: tuple[float, ...] = ()
     """Of ``COUNTS``, in the path to the model; empty where there were none."""

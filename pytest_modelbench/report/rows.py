@@ -332,7 +332,7 @@ def _known(judged: Iterable[CaseTally], name: str) -> Known:
     for found in judged:
         of += found.verdicts
         if found.known[at]:
-            total += found.totals[at]
+            total += found.totals[at] or 0.0
             known += found.known[at]
     return Known(total if known else None, known, of)
 

@@ -17,7 +17,8 @@ from pytest_modelbench.report.pairs import Pair, compare
 from pytest_modelbench.report.rows import Row, make_row
 from pytest_modelbench.report.tally import tally, version_of
 from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
-from pytest_modelbench.store.index import Digests, HasDigests, Index
+from pytest_modelbench.store.entry import Digests, HasDigests
+from pytest_modelbench.store.index import Index
 from pytest_modelbench.words import BUILT_IN, Cell
 
 Identify = Callable[[str, str], HasDigests | None]

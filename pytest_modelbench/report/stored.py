@@ -19,7 +19,8 @@ from pytest_modelbench.report.counts import CaseTally, Tally
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies
 from pytest_modelbench.report.tally import tally
-from pytest_modelbench.store.index import Damage, HasDigests, RunHeader
+from pytest_modelbench.store.entry import HasDigests
+from pytest_modelbench.store.index import Damage, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read, read_headers

@@ -23,17 +23,8 @@ from pytest_modelbench.report.counts import (
     Sum,
     Tally,
 )
-from pytest_modelbench.store.index import (
-    Detail,
-    Digests,
-    Entry,
-    HasDigests,
-    Index,
-    Kind,
-    Standing,
-    Tries,
-    standing_among,
-)
+from pytest_modelbench.store.entry import Detail, Digests, Entry, HasDigests
+from pytest_modelbench.store.index import Index, Kind, Standing, Tries, standing_among
 from pytest_modelbench.words import Cell, Outcome, Role, Trust
 
 _Item = TypeVar("_Item", bound=Hashable)
@@ -169,7 +160,6 @@ class _Adder:
         self._own = own
         self._kept: dict[Any, Any] = {}  # Any: each key is its own value
         self._marks: dict[Any, Any] = {}  # Any: as above; apart, since 1 equals True
-        self._names: dict[tuple[frozenset[str], tuple[str, ...]], list[tuple[int, str]]] = {}
 
     def case(self, found: _Gathered) -> CaseTally:
         """Return the counts of one case at one version."""
@@ -211,23 +201,18 @@ class _Adder:
         ]
         case.seconds, case.summed_seconds = median(seconds), sum(seconds)
         details = [entry.detail for entry in attempts if entry.detail is not None]
-        used = [usage for d in details if (usage := d.usage.get("candidate")) is not None]
+        used = [detail.spent for detail in details if detail.spent is not None]
         if used:
-            names: frozenset[str] = frozenset().union(*used)
+            columns = list(zip(*used, strict=True))
+            case.counts = self._shared(tuple([sum(column) for column in columns[_COUNTED]]))
             # A sum over some of the calls is not the attempt's: its tokens and price are unknown.
-            metered = used
-            if "unmetered" in names:
-                metered = [usage for usage in used if not usage.get("unmetered")]
-            sums, known = [0.0] * len(SUMS), [0] * len(SUMS)
-            for at, name in self._present(names, SUMS):
-                column = [value for u in metered if (value := u.get(name)) is not None]
-                sums[at], known[at] = sum(column), len(column)
-            counts = [0.0] * len(COUNTS)
-            for at, name in self._present(names, COUNTS):
-                counts[at] = sum([usage.get(name, 0) for usage in used])
-            case.totals = tuple(sums)
-            case.known = self._shared(tuple(known))
-            case.counts = tuple(counts)
+            metered = [spent for spent in used if not spent.unmetered]
+            if len(metered) < len(used):
+                columns = list(zip(*metered, strict=True))
+            known = [[v for v in column if v is not None] for column in columns[_SUMMED]]
+            if known:
+                case.totals = tuple([sum(values) if values else None for values in known])
+                case.known = self._shared(tuple([len(values) for values in known]))
         acted = [item for d in details for item in d.counts.items() if item[1]]
         if acted:
             case.misbehaved = self._counted([name for name, _ in acted])
@@ -250,14 +235,6 @@ class _Adder:
 
     def _shared(self, value: _Item) -> _Item:
         found: _Item = self._kept.setdefault(value, value)
-        return found
-
-    def _present(self, names: frozenset[str], wanted: tuple[str, ...]) -> Sequence[tuple[int, str]]:
-        """Return those of some names that are there, with their places."""
-        found = self._names.get((names, wanted))
-        if found is None:
-            found = [(at, name) for at, name in enumerate(wanted) if name in names]
-            self._names[names, wanted] = found
         return found
 
 
@@ -289,6 +266,10 @@ def _own_tests(index: Index, pack: str, candidate: str) -> dict[str, list[tuple[
 FAILED = "failed"
 """Why a user's own test did not pass, where it says nothing."""
 
+_SUMMED = slice(0, len(SUMS))
+_COUNTED = slice(len(SUMS), len(SUMS) + len(COUNTS))
+"""Where they stand in a ``Spent``."""
+
 _TRUSTED = {str(Trust.TRUSTED)}
 _NOTHING: Mapping[int, str] = {}
 
@@ -303,14 +284,13 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
         if entry.detail is None:
             continue
         is_counted = entry.stage is None if counted is None else entry.id in counted
-        usage = entry.detail.usage
-        if is_counted and len(usage) == 1 and "candidate" in usage:
+        if is_counted and not entry.detail.others:
             continue  # nearly all are so
-        for role, used in usage.items():
+        for role, spent in entry.detail.by_role():
             if role == Role.CANDIDATE and is_counted:
                 continue
             where = OTHER_TRIES if role == Role.CANDIDATE else role
-            found.elsewhere.setdefault(where, Sum()).add(used.get("list_usd"))
+            found.elsewhere.setdefault(where, Sum()).add(spent.list_usd)
 
 
 def _time(attempts: Sequence[Entry], found: Tally) -> None:

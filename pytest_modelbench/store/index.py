@@ -1,4 +1,4 @@
-"""What is stored, light enough for a hundred thousand tries, and what of it counts.
+"""What is stored, and what of it counts.
 
 A cell has *tries* (lines) in *series*. A fresh start begins a new series for the cells that it
 names; a cell's current series is the newest one, and lines of older ones are superseded. Within
@@ -18,99 +18,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.words import REFERENCE, Cell, Outcome, Stage
+from pytest_modelbench.store.entry import Digests, Entry, HasDigests
+from pytest_modelbench.words import REFERENCE, Cell
 
 if TYPE_CHECKING:
     from pytest_modelbench.records import AttemptRecord, CheckRecord
-
-
-class Digests(NamedTuple):
-    """The four parts of an identity, as light as they can be."""
-
-    task: str
-    check: str
-    candidate: str
-    reference: str = ""
-
-
-class HasDigests(Protocol):
-    """An identity: ``records.Identity`` or ``Digests``."""
-
-    @property
-    def task(self) -> str: ...
-    @property
-    def check(self) -> str: ...
-    @property
-    def candidate(self) -> str: ...
-    @property
-    def reference(self) -> str: ...
-
-
-class Detail(NamedTuple):
-    """What a report counts of one try, as it stands in the line: defaults are left out."""
-
-    usage: Mapping[str, Mapping[str, Any]]  # Any: the fields of records.Usage, by role
-    counts: Mapping[str, int]
-    failing: tuple[tuple[str, str], ...]
-    """(check, reason) of each check that did not hold."""
-    trust: str
-    box: str
-    scripted: bool
-    working: float | None
-    served_model: str
-    work: int | None = None
-    """Equal for attempts that left the same files (or said the same, where none are kept)."""
-    measures: Mapping[str, float] | None = None
-    """Figures of the verdict that nothing is decided by; None for none."""
-
-
-class Entry(NamedTuple):
-    """One stored try. Where ``grades`` is an id, a regrade of that attempt."""
-
-    path: Path
-    offset: int
-    """Byte at which the line begins in ``path``."""
-    id: str
-    grades: str
-    run: str
-    series: str
-    note: str
-    pack: str
-    case: str
-    candidate: str
-    repeat: int
-    identity: Digests
-    outcome: Outcome
-    reward: float | None
-    reason: str
-    """Of a verdict: why it is not a pass. Of a fault: its kind."""
-    stage: Stage | None
-    started: str
-    seconds: float
-    detail: Detail | None = None
-
-    @property
-    def cell(self) -> Cell:
-        """Return the cell that was tried."""
-        return Cell(self.pack, self.case, self.candidate, self.repeat)
-
-    @property
-    def is_fault(self) -> bool:
-        """Tell whether the try ended without a verdict."""
-        return self.outcome is Outcome.FAULT
-
-    @property
-    def passed(self) -> bool:
-        """Tell whether every check held."""
-        return self.outcome is Outcome.PASSED
-
-    @property
-    def has_harvest(self) -> bool:
-        """Tell whether the work was done, so that it can be graded (again) from what was kept."""
-        return self.stage is not Stage.WORK
 
 
 class Kind(StrEnum):

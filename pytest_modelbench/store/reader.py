@@ -11,17 +11,11 @@ from typing import Any
 from pydantic_core import from_json
 
 from pytest_modelbench.errors import StoreProblem
-from pytest_modelbench.store.index import (
-    Damage,
-    Detail,
-    Digests,
-    Entry,
-    Index,
-    RunHeader,
-)
+from pytest_modelbench.store.entry import Detail, Digests, Entry, Origin, Spent
+from pytest_modelbench.store.index import Damage, Index, RunHeader
 from pytest_modelbench.store.layout import results_files
 from pytest_modelbench.store.pause import collector_paused
-from pytest_modelbench.words import SCHEMA, Outcome, Stage
+from pytest_modelbench.words import SCHEMA, Outcome, Role, Stage
 
 
 def read(
@@ -81,11 +75,14 @@ class _Reader:
         self._rewards: dict[float, float] = {}
         self._digests: dict[tuple[str, str, str, str], Digests] = {}
         self._failing: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+        self._counts: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+        self._origins: dict[tuple[str, ...], Origin] = {}
 
     def read(self, path: Path) -> None:
         offset = 0
         number = 0
         take = self._take
+        self._origins.clear()
         with path.open("rb") as file:
             for line in file:
                 number += 1
@@ -150,8 +147,12 @@ class _Reader:
                 raise ValueError(f"the reward {reward} is not within 0 and 1")
             reward = self._rewards.setdefault(reward, reward)
         name, started, repeat, seconds = raw["id"], raw["started"], raw["repeat"], raw["seconds"]
-        run, pack, case, candidate = raw["run"], raw["pack"], raw["case"], raw["candidate"]
-        series, note = get("series", ""), get("note", "")
+        case = raw["case"]
+        shared = raw["run"], get("series", ""), get("note", ""), raw["pack"], raw["candidate"]
+        origin = self._origins.get(shared)
+        if origin is None:
+            origin = Origin(path, *(intern(part, part) for part in shared))
+            self._origins[shared] = origin
         if not (
             type(name) is str
             and type(started) is str
@@ -160,16 +161,11 @@ class _Reader:
         ):
             raise TypeError("id, started, repeat or seconds has the wrong type")
         entry = Entry(
-            path,
+            origin,
             offset,
             name,
             grades,
-            intern(run, run),
-            intern(series, series),
-            intern(note, note),
-            intern(pack, pack),
             intern(case, case),
-            intern(candidate, candidate),
             repeat,
             digests,
             outcome,
@@ -195,12 +191,22 @@ class _Reader:
                 ]
             )
             failing = self._failing.setdefault(failing, failing)
+        spent: Spent | None = None
+        others: tuple[tuple[str, Spent], ...] = ()
+        for role, usage in get("usage", _NOTHING).items():
+            used = Spent(*map(usage.get, Spent._fields, _UNSPENT))
+            if role == _CANDIDATE:
+                spent = used
+            else:
+                others += ((role, used),)
+        counts = get("counts", _NOTHING)
         intern = self._strings.setdefault
         trust, box = verdict.get("trust", "trusted"), get("box", "")
         served = get("served_model", "")
         return Detail(
-            get("usage", _NOTHING),
-            get("counts", _NOTHING),
+            spent,
+            others,
+            self._counts.setdefault(tuple(counts.items()), counts),
             failing,
             intern(trust, trust),
             intern(box, box),
@@ -254,6 +260,8 @@ def _parsed(line: bytes) -> Any:  # Any: JSON, checked by _take
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _STAGES = {str(stage): stage for stage in Stage}
 _NOTHING: dict[str, Any] = {}  # Any: as above
+_CANDIDATE = str(Role.CANDIDATE)
+_UNSPENT = tuple(Spent._field_defaults.values())
 
 
 # Any: JSON as above

@@ -13,6 +13,7 @@ from pytest_modelbench.records import Usage
 from pytest_modelbench.report.attempt import _sum
 from pytest_modelbench.report.costs import FACTOR, oddity, summed
 from pytest_modelbench.report.decisions import Shown, reading_data
+from pytest_modelbench.store.entry import Spent
 
 ODD = "it reports $3.67, 127 times more than the $0.0289 that its tokens come to at list price"
 
@@ -64,9 +65,9 @@ def test_oddity(listed: float | None, reported: float | None, words: str) -> Non
 
 
 def test_sums_are_over_the_attempts_that_know_both() -> None:
-    both = {"list_usd": 0.5, "reported_usd": 2.0}
+    both = Spent(list_usd=0.5, reported_usd=2.0)
     found = summed(
-        [("a", both), ("a", both), ("a", {"list_usd": None, "reported_usd": 9.0}), ("b", {})]
+        [("a", both), ("a", both), ("a", Spent(reported_usd=9.0)), ("b", Spent()), ("c", None)]
     )
     assert found == {"a": (1.0, 4.0)}
     assert reading_data(Shown(None, reported=found))["reported_costs"] == {

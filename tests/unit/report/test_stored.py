@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -220,3 +222,16 @@ def test_counts_survive_the_way_between_processes(results: Any) -> None:
     (x,) = tallied.cases["x"].values()
     assert (x.passes, x.verdicts, x.faults) == (2, 3, (("server-error", 1),))
     assert x.by_repeat == ((1, True), (2, False), (4, True), (3, None))
+
+
+def test_a_report_needs_no_library_before_it_counts() -> None:
+    """Memory: what pydantic, numpy and scipy take is more than what is counted."""
+    code = (
+        "import sys\n"
+        "from pytest_modelbench.report.stored import report_all\n"
+        "from pytest_modelbench.report.terminal import render\n"
+        "heavy = {'pydantic', 'numpy', 'scipy', 'hashlib'}\n"
+        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

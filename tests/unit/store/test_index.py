@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_modelbench.records import AttemptRecord, Cell, Identity
-from pytest_modelbench.store.index import Digests, Index, Kind
+from pytest_modelbench.store.entry import Digests
+from pytest_modelbench.store.index import Index, Kind
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo
 

@@ -17,6 +17,7 @@ from pytest_modelbench.records import (
     Usage,
     Verdict,
 )
+from pytest_modelbench.store.entry import Spent
 from pytest_modelbench.store.reader import read
 
 Store = Callable[..., Path]
@@ -65,7 +66,7 @@ def test_an_entry_says_what_the_record_says(store: Store, make_record: MakeRecor
     detail = entry.detail
     assert detail is not None
     assert detail.failing == (("b", "boom"),)
-    assert detail.usage == {"candidate": {"calls": 2, "input": 10, "list_usd": 0.5}}
+    assert (detail.spent, detail.others) == (Spent(input=10, list_usd=0.5), ())
     assert detail.counts == {"turns": 3}
     assert (detail.trust, detail.box, detail.scripted) == ("evident", "bubblewrap", True)
     assert (detail.working, detail.served_model) == (1.25, "qwen-7b")
