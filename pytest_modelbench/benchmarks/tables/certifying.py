@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from pytest_modelbench.benchmarks.tables.comparing import Rule, folded
+from pytest_modelbench.benchmarks.tables.comparing import Rule, best_guess, folded
 from pytest_modelbench.benchmarks.tables.reading import Row, TableFile
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.shape import LONGEST_ID
@@ -25,6 +25,7 @@ EMPTY = "empty-input"
 GOLD_IN_INPUT = "gold-in-input"
 REPEATED = "repeated"
 TOO_MANY = "too-many-cells"
+UNCALCULATED = "uncalculated"
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,14 @@ def certify(table: TableFile, columns: Columns) -> list[Candidate]:
         if one.row.found:
             told = f"{one.row.found}, and the header {len(table.columns)}: quote the delimiter"
             one.reasons.append((TOO_MANY, told))
-        _check_row(one, table.path.parent, columns)
-    # Of a row with too many nobody knows which cell is which.
-    _check_conflicts([one for one in found if not one.row.found])
+        without = _without_value(one.row, where, columns)
+        if without:
+            remedy = "open and save the workbook in a spreadsheet program, or write a value"
+            one.reasons.append((UNCALCULATED, f"{', '.join(without.values())}: {remedy}"))
+        _check_row(one, table.path.parent, columns, without)
+    # Of a row with too many nobody knows which cell is which, and of others not what they hold.
+    held = [one for one in found if not one.row.found and UNCALCULATED not in dict(one.reasons)]
+    _check_conflicts(held)
     _note_capitals(found)
     return found
 
@@ -85,14 +91,16 @@ def counted(found: Sequence[Candidate]) -> Counter[str]:
     return Counter(reason for one in found for reason in dict.fromkeys(r for r, _ in one.reasons))
 
 
-def majority(found: Sequence[Candidate], fields: Sequence[str]) -> dict[str, tuple[str, float]]:
-    """Return, a field, the commonest outcome of the cases and its share: what guessing gets."""
+def majority(
+    found: Sequence[Candidate], fields: Mapping[str, Rule]
+) -> dict[str, tuple[str, float]]:
+    """Return, a field, the outcome that is right most often and its share: what guessing gets."""
     cases = [one for one in found if one.certified]
     shares = {}
-    for name in fields:
-        common = Counter(folded(one.expected[name]) for one in cases).most_common(1)
-        if common:
-            shares[name] = (common[0][0], common[0][1] / len(cases))
+    for name, rule in fields.items() if cases else ():
+        golds = [one.expected[name] for one in cases]
+        guess = best_guess(rule, golds)
+        shares[name] = (folded(guess), sum(rule.right(gold, guess) for gold in golds) / len(golds))
     return shares
 
 
@@ -164,11 +172,28 @@ def _check_ids(found: Sequence[Candidate]) -> None:
                 one.reasons.append((DUPLICATE_ID, f"also {others}"))
 
 
-def _check_row(one: Candidate, folder: Path, columns: Columns) -> None:
-    empty = [name for name, value in one.expected.items() if not folded(value)]
-    if empty:
-        one.reasons.append((UNLABELLED, ", ".join(empty)))
-    if not any(folded(value) for value in one.input.values()) and not any(one.attachments.values()):
+def _without_value(
+    row: Row, where: Mapping[str, Sequence[int]], columns: Columns
+) -> dict[str, str]:
+    """Return the columns whose cell has no value, in words; an error counts where it is a gold."""
+    told = {}
+    for name, numbers in where.items() if row.broken else ():
+        for error in (row.broken[at] for at in numbers if at in row.broken):
+            if not error:
+                told[name] = name
+            elif name in columns.expected:
+                told[name] = f"{name} ({error})"
+    return told
+
+
+def _check_row(one: Candidate, folder: Path, columns: Columns, without: Mapping[str, str]) -> None:
+    """Note what is wrong with a row by itself, but for the cells that are ``without`` a value."""
+    empty = [name for name, value in one.expected.items() if not folded(value) or name in without]
+    unlabelled = [name for name in empty if name not in without]
+    if unlabelled:
+        one.reasons.append((UNLABELLED, ", ".join(unlabelled)))
+    shows = any(map(folded, one.input.values())) or any(one.attachments.values())
+    if not shows and not without:
         one.reasons.append((EMPTY, ", ".join(one.input)))
     missing = [
         name for name, value in one.attachments.items() if value and not _is_below(folder, value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import reprlib
+import traceback
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,20 +56,36 @@ def read_checks(folder: Path) -> Checks:
         what = f"cannot be imported: {type(error).__name__}: {error}"
         raise PackProblem(what, path=path, remedy="mend it") from error
     found = {
-        name: _share_of(name, function)
+        name: _share_of(path, name, function)
         for name, function in vars(module).items()
         if isinstance(function, types.FunctionType) and function.__module__ == module.__name__
     }
     return Checks(path, hashlib.sha256(source).hexdigest(), found)
 
 
-def _share_of(name: str, function: Callable[[str, object], object]) -> Compare:
-    """Return a function whose result is a share; TypeError, so a fault, for another result."""
+def _share_of(path: Path, name: str, function: Callable[[str, object], object]) -> Compare:
+    """Return a function whose result is a share; PackProblem for another result, or none.
+
+    Where an answer is judged that is a fault; an import, or a report, says it.
+    """
 
     def share(gold: str, answer: object) -> float:
-        found = function(gold, answer)
+        called = f"{name}({reprlib.repr(gold)}, {reprlib.repr(answer)})"
+        try:
+            found = function(gold, answer)
+        except Exception as error:  # whatever a function of the user's raises
+            what = f"{called} raised {type(error).__name__}: {error}"
+            raise PackProblem(what, path=path, line=_line(path, error), remedy="mend it") from error
         if not isinstance(found, bool | int | float) or not 0 <= found <= 1:
-            raise TypeError(f"{CHECK_FILE}: {name} returned {found!r}, and no share of 0 to 1")
+            what = f"{called} returned {found!r}"
+            remedy = "return True, False or a share of 0 to 1"
+            raise PackProblem(what, path=path, remedy=remedy)
         return float(found)
 
     return share
+
+
+def _line(path: Path, error: Exception) -> int | None:
+    """Return the last line of the file that an exception went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((one.lineno for one in reversed(frames) if one.filename == str(path)), None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -54,6 +55,24 @@ def parse_rule(text: str, field: str = "", checks: Checks | None = None) -> Rule
         return _ordinal_rule(text, [folded(one) for one in rest.split("<")])
     known = "exact, ci, number, number:TOLERANCE, set, date, ordinal:LOW<MIDDLE<HIGH, check:NAME"
     raise RuleProblem(f"{text!r} is no rule; known: {known}")
+
+
+COMPARISONS = 200_000
+"""At most about so many are made to find the best guess; all outcomes are tried below 450."""
+
+
+def best_guess(rule: Rule, golds: Sequence[str]) -> str:
+    """Return the outcome that is right for most of the golds by the rule; there has to be one.
+
+    Where there are too many outcomes to try each, the commonest are tried.
+    """
+    counts = Counter(golds)
+    tried = counts.most_common(max(1, COMPARISONS // len(counts)))
+
+    def hits(guess: str) -> int:
+        return sum(number for gold, number in counts.items() if rule.right(gold, guess))
+
+    return max((text for text, _ in tried), key=hits)
 
 
 def folded(value: object) -> str:

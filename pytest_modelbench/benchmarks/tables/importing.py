@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_modelbench.benchmarks.tables.certifying import (
@@ -91,9 +91,13 @@ def run(options: argparse.Namespace) -> int:
     written = write_pack(folder, options.table, found, columns, options.prompt, options.shared)
     for line in in_words(found, columns):
         print(line)
-    for path in written:
-        print(path)
-    return 0 if any(one.certified for one in found) else 1
+    for path, state in written.items():
+        print(f"{state}: {path}")
+    if not any(one.certified for one in found):
+        print(f"\nNo row is a case; {folder / CERTIFICATION_FILE} says why")
+        return 1
+    print(f"\nIs it sound?  pytest --models reference,seed {folder}")
+    return 0
 
 
 def _folder(options: argparse.Namespace) -> Path:
@@ -155,26 +159,25 @@ def write_pack(
     columns: Columns,
     prompt: str = "",
     shared: Sequence[Path] = (),
-) -> list[Path]:
+) -> dict[Path, str]:
     """Write a pack, or bring one up to date: its manifest is written once and kept from then on.
 
-    Return the files that were written.
+    Return what became of each file: written, rewritten or unchanged.
     Splits go by ids and groups, so that no case moves when others come or go.
     """
     folder.mkdir(parents=True, exist_ok=True)
     manifest = folder / PACK_MANIFEST
-    is_new = not manifest.exists()
-    if is_new:
-        manifest.write_text(_manifest(folder.name, columns, prompt), encoding="utf-8")
+    states = {}
+    if not manifest.exists():
+        states[manifest] = _write(manifest, _manifest(folder.name, columns, prompt))
     _copy_files(folder, table, found, shared)
-    cases = folder / CASES_FILE
-    _write_lines(cases, [_case_line(one) for one in found if one.certified])
-    certification = folder / CERTIFICATION_FILE
-    _write_lines(certification, [_row_line(one) for one in found])
-    summary = folder / SUMMARY_FILE
-    text = json.dumps(summarized(found, columns), indent=2, ensure_ascii=False)
-    summary.write_text(f"{text}\n", encoding="utf-8")
-    return [*([manifest] if is_new else []), cases, certification, summary]
+    summary = json.dumps(summarized(found, columns), indent=2, ensure_ascii=False)
+    texts = {
+        CASES_FILE: _lines(_case_line(one) for one in found if one.certified),
+        CERTIFICATION_FILE: _lines(_row_line(one) for one in found),
+        SUMMARY_FILE: f"{summary}\n",
+    }
+    return states | {folder / name: _write(folder / name, text) for name, text in texts.items()}
 
 
 def summarized(found: Sequence[Candidate], columns: Columns) -> dict[str, object]:
@@ -185,7 +188,7 @@ def summarized(found: Sequence[Candidate], columns: Columns) -> dict[str, object
         "reasons": dict(sorted(counted(found).items())),
         "majority": {
             name: {"outcome": outcome, "share": round(share, 4)}
-            for name, (outcome, share) in majority(found, list(columns.expected)).items()
+            for name, (outcome, share) in majority(found, columns.expected).items()
         },
     }
 
@@ -209,7 +212,7 @@ def in_words(found: Sequence[Candidate], columns: Columns) -> list[str]:
     lines += [
         f"  {one.id} stands for several rows: {'; '.join(one.notes[:3])}" for one in noted[:5]
     ]
-    for name, (outcome, share) in majority(found, list(columns.expected)).items():
+    for name, (outcome, share) in majority(found, columns.expected).items():
         lines.append(f"  always guessing {outcome!r} for {name!r} is right in {share:.1%}")
     return lines
 
@@ -251,10 +254,19 @@ def _row_line(one: Candidate) -> dict[str, object]:
     }
 
 
-def _write_lines(path: Path, lines: Sequence[dict[str, object]]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in lines:
-            file.write(json.dumps(line, ensure_ascii=False).replace("\x7f", "\\u007f") + "\n")
+def _lines(lines: Iterable[dict[str, object]]) -> str:
+    dumped = (json.dumps(line, ensure_ascii=False) for line in lines)
+    return "".join(f"{line}\n" for line in dumped).replace("\x7f", "\\u007f")
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a file; return what became of it."""
+    data = text.encode()
+    before = path.read_bytes() if path.exists() else None
+    if before == data:
+        return "unchanged"
+    path.write_bytes(data)
+    return "written" if before is None else "rewritten"
 
 
 def _copy_files(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from pytest_modelbench.benchmarks.benchmark import (
     verdict,
 )
 from pytest_modelbench.benchmarks.tables.checking import read_checks
-from pytest_modelbench.benchmarks.tables.comparing import RULES_VERSION, parse_rule
+from pytest_modelbench.benchmarks.tables.comparing import RULES_VERSION, best_guess, parse_rule
 from pytest_modelbench.benchmarks.tables.importing import ATTACHMENTS, CASES_FILE, SHARED
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.source import BenchmarkCase
@@ -148,8 +147,8 @@ class Table(Benchmark[Desk]):
         found: dict[str, float] = {}
         for name, rule in self.rules.items():
             golds = [str(case.private.data[name]) for case in cases]
-            ((common, _),) = Counter(golds).most_common(1)
-            hits = [rule.share(gold, common) >= 1 for gold in golds]
+            common = best_guess(rule, golds)
+            hits = [rule.right(gold, common) for gold in golds]
             right = [both and hit for both, hit in zip(right, hits, strict=True)]
             found[f"the commonest {name}"] = sum(hits) / len(cases)
         if len(self.rules) > 1:

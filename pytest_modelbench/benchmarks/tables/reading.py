@@ -7,11 +7,17 @@ import datetime
 import io
 import json
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_modelbench.errors import PackProblem, UsageProblem
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
 
 DELIMITERS = ",;\t"
 MOST_FIELD = 2**24
@@ -23,12 +29,15 @@ class Row:
     """One record: its number from 1, the line on which it begins, its cells.
 
     ``found`` is how many cells it has where they are more than the header's; 0 where they are not.
+    ``broken`` are the cells of a workbook without a value, by column from 1: a formula that was
+    never calculated (``""``), or the error that stands for a value.
     """
 
     record: int
     line: int
     cells: Sequence[str]
     found: int = 0
+    broken: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -161,30 +170,66 @@ def _read_workbook(path: Path) -> TableFile:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parts of a workbook that hold no values
         try:
-            book = load_workbook(path, read_only=True, data_only=True)
+            # One reader gives the stored values, the other says which cells are formulas.
+            with (
+                closing(load_workbook(path, read_only=True, data_only=True)) as values,
+                closing(load_workbook(path, read_only=True)) as formulas,
+            ):
+                return _sheet(path, _cells(values), _cells(formulas))
+        except PackProblem:
+            raise
         except Exception as error:  # whatever a reader of files says of a harmed one
             raise PackProblem(
-                f"cannot be opened as a workbook: {error}", path=path, remedy="save it as .xlsx"
+                f"cannot be read as a workbook: {error}", path=path, remedy="save it as .xlsx"
             ) from error
-        try:
-            return _sheet(path, book.worksheets[0].iter_rows(values_only=True))
-        finally:
-            book.close()
 
 
-def _sheet(path: Path, lines: Iterable[Sequence[object]]) -> TableFile:
+class _WorkbookCell(Protocol):
+    @property
+    def value(self) -> object: ...
+    @property
+    def data_type(self) -> str: ...
+
+
+def _cells(book: Workbook) -> Iterator[Sequence[_WorkbookCell]]:
+    """Yield the rows of the first sheet, each as long as its cells go."""
+    sheet = book.worksheets[0]
+    sheet.reset_dimensions()  # what a file says of its size may be wrong, and would cut it
+    return sheet.iter_rows()
+
+
+def _sheet(
+    path: Path,
+    lines: Iterable[Sequence[_WorkbookCell]],
+    formulas: Iterator[Sequence[_WorkbookCell]],
+) -> TableFile:
+    from openpyxl.cell.read_only import ReadOnlyCell
+
     columns: tuple[str, ...] | None = None
     rows: list[Row] = []
-    for number, values in enumerate(lines, 1):
-        cells = [_cell(value) for value in values]
-        if not any(cells):
+    asked = 0  # rows of the formulas
+    for number, line in enumerate(lines, 1):
+        cells = [_cell(one.value) for one in line]
+        broken = {at: str(one.value) for at, one in enumerate(line, 1) if one.data_type == "e"}
+        # A formula whose value is the empty text has the type of a text.
+        empty = [
+            at
+            for at, one in enumerate(line, 1)
+            if isinstance(one, ReadOnlyCell) and one.value is None and one.data_type == "n"
+        ]
+        if empty:
+            told = next(islice(formulas, number - 1 - asked, None))
+            asked = number
+            broken |= {at: "" for at in empty if told[at - 1].data_type == "f"}
+        if not any(cells) and not broken:
             continue
         if columns is None:
             while cells and not cells[-1]:
                 cells.pop()
             columns = tuple(cell.strip() for cell in cells)
         else:
-            rows.append(_row(len(rows) + 1, number, cells, len(columns)))
+            row = _row(len(rows) + 1, number, cells, len(columns))
+            rows.append(replace(row, broken=broken) if broken else row)
     if columns is None:
         raise PackProblem("its first sheet is empty", path=path, remedy="write a header and rows")
     return TableFile(path, columns, rows)

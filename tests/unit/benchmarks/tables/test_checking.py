@@ -82,8 +82,19 @@ def test_what_is_not_there_is_told(pack: Path, capsys: pytest.CaptureFixture[str
 def test_a_result_that_is_no_share_is_a_fault(pack: Path, result: str) -> None:
     (pack / "check.py").write_text(f"def category(gold, answer): return {result}\n")
     rule = parse_rule("check", "category", read_checks(pack))
-    with pytest.raises(TypeError, match="category returned"):
+    said = r"check.py: category\('gold', 'answer'\) returned .*; return True, False or a share"
+    with pytest.raises(PackProblem, match=said):
         rule.share("gold", "answer")
+
+
+def test_what_a_check_raises_ends_an_import_with_its_place(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pack / "check.py").write_text("def category(gold, answer):\n    return 1 / 0\n")
+    assert imported() == 4
+    said = "check.py:2: category('billing', 'billing') raised ZeroDivisionError: division by zero"
+    assert f"{said}; mend it" in capsys.readouterr().err
+    assert not (pack / "cases.jsonl").exists()
 
 
 def test_a_check_that_takes_everything_makes_no_case(pack: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import resource
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_modelbench.benchmarks.tables.certifying import Columns, certify, counted
+from pytest_modelbench.benchmarks.tables.checking import read_checks
 from pytest_modelbench.benchmarks.tables.comparing import parse_rule
 from pytest_modelbench.benchmarks.tables.importing import write_pack
+from pytest_modelbench.benchmarks.tables.provider import Table
 from pytest_modelbench.benchmarks.tables.reading import read_table
 from pytest_modelbench.cli import main
 from pytest_modelbench.errors import PackProblem, UsageProblem
@@ -137,6 +140,34 @@ def test_a_second_import_brings_the_pack_up_to_date(
 
 
 @pytest.mark.parametrize(
+    ("rule", "golds", "guess", "share"),
+    [
+        ("exact", ["Open", "Open ", " Open", "shut", "shut"], "Open", 0.6),
+        ("ci", ["shut", "shut", "Open", "open", "OPEN"], "Open", 0.6),
+        ("number:2", ["10", "12", "14", "99", "99"], "12", 0.6),
+        ("set", ["a, b", "b; a", "B|a", "a", "a"], "a, b", 0.6),
+        ("date", ["2026-01-05", "5.1.2026", "05.01.2026", "2026-01-06", "2026-01-06"], "", 0.6),
+        ("ordinal:low<high", ["low", "low", "High", "HIGH", "high"], "High", 0.6),
+        ("check", ["xa", "xb", "xc", "y", "y"], "xa", 0.6),
+    ],
+)
+def test_guessing_gets_what_the_rule_says_in_import_and_report(
+    tmp_path: Path, rule: str, golds: list[str], guess: str, share: float
+) -> None:
+    """Counted as texts, the commonest outcome would be another one, and right less often."""
+    (tmp_path / "check.py").write_text("def kind(gold, answer): return gold[0] == answer[0]\n")
+    table = tmp_path / "t.jsonl"
+    lines = [{"id": str(at), "text": f"t{at}", "kind": gold} for at, gold in enumerate(golds)]
+    table.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    wanted = Columns("id", ("text",), {"kind": parse_rule(rule, "kind", read_checks(tmp_path))})
+    write_pack(tmp_path, table, certify(read_table(table), wanted), wanted)
+    told = json.loads((tmp_path / "summary.json").read_text())["majority"]["kind"]
+    assert told == {"outcome": guess or "2026-01-05", "share": share}
+    benchmark = Table(tmp_path, {"fields": {"kind": rule}})
+    assert benchmark.guesses(list(benchmark.cases())) == {"the commonest kind": share}
+
+
+@pytest.mark.parametrize(
     ("content", "said", "line"),
     [
         (b'id,text\n1,"open\n2,x\n', "record 1 cannot be read", 2),
@@ -176,7 +207,11 @@ def test_a_second_import_holds_to_the_rules_that_the_pack_has(
         said = capsys.readouterr()
         return status, said.out + said.err
 
-    assert "pack.toml" in load("kind=ci")[1]
+    said = load("kind=ci")[1]
+    assert f"written: {tmp_path}/cases/mail/pack.toml\nwritten: {tmp_path}/cases/mail/cases" in said
+    assert said.endswith(
+        f"\n\nIs it sound?  pytest --models reference,seed {tmp_path}/cases/mail\n"
+    )
     before = {path: path.read_bytes() for path in (tmp_path / "cases/mail").iterdir()}
     for expected in (["kind=exact"], ["team"], ["kind=ci", "team"]):
         status, said = load(*expected)
@@ -186,6 +221,16 @@ def test_a_second_import_holds_to_the_rules_that_the_pack_has(
     status, said = load("kind")  # by the pack's rule
     assert status == 0
     assert "pack.toml" not in said, "it is not written again"
+    assert f"unchanged: {tmp_path}/cases/mail/cases.jsonl\n" in said
+    table.write_text("key,text,kind,team\n1,one,Bill,a\n2,two,,b\n")
+    said = load("kind")[1]
+    assert f"rewritten: {tmp_path}/cases/mail/cases.jsonl\n" in said
+    table.write_text("key,text,kind,team\n1,one,,a\n")
+    status, said = load("kind")
+    assert status == 1
+    assert said.endswith(
+        f"\n\nNo row is a case; {tmp_path}/cases/mail/certification.jsonl says why\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["bad name", "-x", "x.damaged"])
@@ -216,6 +261,44 @@ def test_workbooks_and_json_lines_read_as_text_does(tmp_path: Path) -> None:
         for kind in ("xlsx", "jsonl", "csv")
     ]
     assert cells[0] == cells[1] == cells[2] == [("a", "x\ny", "3"), ("b", "", "2.5")]
+
+
+def test_a_cell_of_a_workbook_without_a_value_is_no_empty_cell(tmp_path: Path) -> None:
+    """A formula that nothing has calculated, and an error, are told; an empty text is a value."""
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks need openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["id", "text", "hint", "amount", "by"])
+    sheet.append(["a", "x", "y", "=1+1", "=3"])
+    sheet.append(["b", "=A1", "y", None])
+    sheet.append(["c", "x c", "=CALCULATED", 3, "=4"])
+    sheet.append([None, None, None, "=2"])
+    sheet.append(["e", "#N/A", "#N/A", "#N/A"])
+    sheet.append(["f", "x f", None, 4])
+    sheet["C7"].number_format = "0.00"  # there, and empty
+    book.save(tmp_path / "made.xlsx")
+    with (
+        zipfile.ZipFile(tmp_path / "made.xlsx") as made,
+        zipfile.ZipFile(tmp_path / "t.xlsx", "w") as file,
+    ):
+        for name in made.namelist():
+            text = made.read(name)
+            text = text.replace(b'"C4"><f>CALCULATED</f><v />', b'"C4" t="str"><f>""</f><v></v>')
+            text = text.replace(b'<dimension ref="A1:E7" />', b'<dimension ref="A1:B3" />')
+            file.writestr(name, text)
+    wanted = Columns("id", ("text", "hint"), {"amount": parse_rule("exact")})
+    table = read_table(tmp_path / "t.xlsx")
+    found = certify(table, wanted)
+    remedy = ": open and save the workbook in a spreadsheet program, or write a value"
+    assert [(one.id, one.reasons) for one in found] == [
+        ("a", [("uncalculated", f"amount{remedy}")]),
+        ("b", [("uncalculated", f"text{remedy}"), ("unlabelled", "amount")]),
+        ("c", []),
+        ("", [("no-id", ""), ("uncalculated", f"amount{remedy}")]),
+        ("e", [("uncalculated", f"amount (#N/A){remedy}")]),
+        ("f", []),
+    ]
+    assert [row.line for row in table.rows] == [2, 3, 4, 5, 6, 7]
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)
