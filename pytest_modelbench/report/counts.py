@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import TypeVar
 
 from pytest_modelbench.store.entry import Digests, Spent
@@ -45,6 +46,8 @@ _Item = TypeVar("_Item", bound=Hashable)
 Counted = tuple[tuple[_Item, int], ...]
 """Things and how often each was counted: a tuple, since a store has ten thousands of them."""
 
+NO_VERSION = Digests("", "", "")
+
 _NONE_KNOWN = (0,) * len(SUMS)
 
 
@@ -55,6 +58,7 @@ class CaseTally:
     Values that many cases share are shared in memory: change none of them.
     """
 
+    version: Digests = NO_VERSION
     started: str = ""
     """Of the newest try: the newest version of a case is today's where nothing better is known."""
     passes: int = 0
@@ -124,7 +128,8 @@ class Tally:
     """What is stored of one candidate on one pack. ``elsewhere``: judge, driver, other tries."""
 
     candidate: str
-    cases: dict[str, dict[Digests, CaseTally]] = field(default_factory=dict)
+    cases: dict[str, tuple[CaseTally, ...]] = field(default_factory=dict)
+    """Counts of each version of a case, each version once."""
     superseded: int = 0
     fresh_starts: int = 0
     elsewhere: dict[str, Sum] = field(default_factory=dict)
@@ -134,13 +139,21 @@ class Tally:
     last_ended: str = ""
     """The latest end of an attempt's wall time."""
 
+    def at(self, case: str, version: Digests) -> CaseTally | None:
+        """Return the counts of a case at a version; None where it has none."""
+        return next((one for one in self.cases.get(case, ()) if one.version == version), None)
+
+    def add(self, case: str, counted: CaseTally) -> None:
+        """Take up the counts of a case at one more version."""
+        self.cases[case] = (*self.cases.get(case, ()), counted)
+
+    def counted(self) -> Iterator[CaseTally]:
+        """Yield the counts of every case at every version."""
+        return chain.from_iterable(self.cases.values())
+
     def share(self, strings: dict[str, str]) -> None:
         """Keep names and digests once that tallies of other candidates have, too."""
         kept = strings.setdefault
-        self.cases = {
-            kept(case, case): {
-                Digests(*[kept(part, part) for part in version]): counted
-                for version, counted in versions.items()
-            }
-            for case, versions in self.cases.items()
-        }
+        for counted in self.counted():
+            counted.version = Digests(*[kept(part, part) for part in counted.version])
+        self.cases = {kept(case, case): versions for case, versions in self.cases.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
 from typing import Any, TypeVar
@@ -13,7 +13,6 @@ from pytest_modelbench.report.counts import COUNTS, NOT_RUN, SUMS, CaseTally, Co
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.stats import (
     Bounds,
-    CaseScore,
     CaseScores,
     CostPerPass,
     Interval,
@@ -185,20 +184,14 @@ class Row:
 def make_row(
     one: Tally, current: Mapping[str, CaseTally | None], grid: Grid, options: Options
 ) -> Row:
-    """Make a row of the counts of each case that counts, at today's version."""
+    """Make a row of the counts of each case that counts, at today's version.
+
+    What is estimated of them is added by ``estimated``, when no counts of cases are needed more.
+    """
     counted = {case: found or CaseTally() for case, found in current.items()}
     judged = {case: found for case, found in counted.items() if found.verdicts}
     verdicts = sum(found.verdicts for found in judged.values())
     passes = sum(found.passes for found in judged.values())
-    scores = CaseScores.of_passes(
-        [found.passes for found in judged.values()], [found.verdicts for found in judged.values()]
-    )
-    score = case_score(scores)
-    interval = score.interval if score else None
-    if options.interval == "jeffreys" and grid.repeats == 1:
-        interval = jeffreys(passes, verdicts)
-    reward, reward_of_passes = _rewards(judged.values(), score)
-    times = [found.seconds for found in judged.values() if found.seconds is not None]
     return Row(
         candidate=one.candidate,
         cells=len(counted) * grid.repeats,
@@ -207,9 +200,9 @@ def make_row(
         faults=_total(found.faults for found in counted.values()),
         waiting=_waiting(one.candidate, counted, grid, options.not_run),
         by_case={case: (found.passes, found.verdicts) for case, found in counted.items()},
-        rate=score.mean if score else None,
-        interval=interval,
-        effective_cases=score.effective_cases if score else None,
+        rate=None,
+        interval=None,
+        effective_cases=None,
         bounds=rate_bounds(
             [found.passes for found in counted.values()],
             [found.verdicts for found in counted.values()],
@@ -217,20 +210,20 @@ def make_row(
         ),
         pass_hat=_pass_hat(judged.values()),
         scored=any(found.rewards is not None for found in judged.values()),
-        mean_reward=reward.mean if reward else None,
-        mean_reward_of_passes=reward_of_passes,
-        reward_interval=reward.interval if reward else None,
+        mean_reward=None,
+        mean_reward_of_passes=_reward_of_passes(judged.values()),
+        reward_interval=None,
         list_cost=_known(judged.values(), "list_usd"),
         billed_cost=_known(judged.values(), "billed_usd"),
         derived_cost=_known(judged.values(), "derived_usd"),
         reported_cost=_known(judged.values(), "reported_usd"),
-        cost_per_pass=_cost_per_pass(judged.values()),
+        cost_per_pass=None,
         tokens={
             name: _known(judged.values(), name)
             for name in ("input", "cached", "output", "reasoning")
         },
-        seconds=time_quantile(times),
-        p90_seconds=time_quantile(times, 0.9),
+        seconds=None,
+        p90_seconds=None,
         summed_seconds=sum(found.summed_seconds for found in judged.values()),
         counts=_path(judged.values()),
         behaviour=_total(found.behaviour for found in judged.values()),
@@ -255,6 +248,31 @@ def make_row(
     )
 
 
+def estimated(row: Row, grid: Grid, options: Options) -> Row:
+    """Return a row with what its counts are evidence of: means, intervals, quantiles."""
+    judged = [found for found in row.figures.values() if found.verdicts]
+    passes = [found.passes for found in judged]
+    verdicts = [found.verdicts for found in judged]
+    score = reward = case_score(CaseScores.of_passes(passes, verdicts))
+    if row.scored:
+        reward = case_score(CaseScores.of_rewards([found.rewards for found in judged]))
+    interval = score.interval if score else None
+    if options.interval == "jeffreys" and grid.repeats == 1:
+        interval = jeffreys(row.passes, row.verdicts)
+    times = [found.seconds for found in judged if found.seconds is not None]
+    return replace(
+        row,
+        rate=score.mean if score else None,
+        interval=interval,
+        effective_cases=score.effective_cases if score else None,
+        mean_reward=reward.mean if reward else None,
+        reward_interval=reward.interval if reward else None,
+        cost_per_pass=cost_per_pass([found.list_usd for found in judged], passes, verdicts),
+        seconds=time_quantile(times),
+        p90_seconds=time_quantile(times, 0.9),
+    )
+
+
 def _measures(judged: Collection[CaseTally]) -> Mapping[str, float]:
     found: dict[str, list[float]] = {}
     for case in judged:
@@ -269,15 +287,10 @@ def _own_scores(judged: Mapping[str, CaseTally], options: Options) -> Mapping[st
     return options.scores({case: found.passes / found.verdicts for case, found in judged.items()})
 
 
-def _rewards(
-    judged: Collection[CaseTally], score: CaseScore | None
-) -> tuple[CaseScore | None, float | None]:
-    """Return the score of mean rewards, and the mean reward of the passes alone.
-
-    The first is ``score``, that of the passes, where rewards say no more than passed or not.
-    """
+def _reward_of_passes(judged: Collection[CaseTally]) -> float | None:
+    """Return the mean reward of the passes alone."""
     if all(found.rewards is None for found in judged):
-        return score, 1.0 if any(found.passes for found in judged) else None
+        return 1.0 if any(found.passes for found in judged) else None
     won: list[float] = []
     for found in judged:
         if found.rewards is None:
@@ -285,8 +298,7 @@ def _rewards(
         else:
             marked = zip(found.rewards, found.outcomes, strict=True)
             won += [reward for reward, passed in marked if passed]
-    scores = CaseScores.of_rewards([found.all_rewards for found in judged])
-    return case_score(scores), sum(won) / len(won) if won else None
+    return sum(won) / len(won) if won else None
 
 
 def _figures(found: CaseTally) -> CaseFigures:
@@ -341,15 +353,6 @@ def _path(judged: Iterable[CaseTally]) -> dict[str, float]:
     """Add up what the path to the model came to: requests, retries, waits."""
     columns = zip(*(found.counts for found in judged if found.counts), strict=True)
     return {name: total for name, total in zip(COUNTS, map(sum, columns), strict=False) if total}
-
-
-def _cost_per_pass(judged: Iterable[CaseTally]) -> CostPerPass | None:
-    costs, passes, verdicts = [], [], []
-    for found in judged:
-        costs.append(found.list_usd)
-        passes.append(found.passes)
-        verdicts.append(found.verdicts)
-    return cost_per_pass(costs, passes, verdicts)
 
 
 def _pass_hat(judged: Iterable[CaseTally]) -> dict[int, float]:

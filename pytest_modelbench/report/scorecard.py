@@ -14,7 +14,7 @@ from pytest_modelbench.report.counts import OTHER_CHECK, OTHER_TASK, CaseTally, 
 from pytest_modelbench.report.frontier import FrontierPoint, cost_frontier
 from pytest_modelbench.report.grid import DEFAULTS, Grid, Options
 from pytest_modelbench.report.pairs import Pair, compare
-from pytest_modelbench.report.rows import Row, make_row
+from pytest_modelbench.report.rows import Row, estimated, make_row
 from pytest_modelbench.report.tally import tally, version_of
 from pytest_modelbench.stats import Stage, look_alpha, rank_intervals
 from pytest_modelbench.store.entry import Digests, HasDigests
@@ -153,11 +153,12 @@ def from_tallies(
         current = {}
         for case in grid.cases:
             version = today.version(case, name)
-            versions = one.cases.get(case, {})
+            versions = one.cases.get(case, ())
             current[case] = _counted(versions, version)
             old += _old(name, case, versions, version)
         rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
         one.cases.clear()
+    rows = [estimated(row, grid, options) for row in rows]
     complete = all(row.verdicts == row.cells for row in rows) and bool(cases)
     stage = Stage.EXTENDED if options.resized else Stage.DECLARED
     level = look_alpha(stage if complete else Stage.INTERIM, options.looks, options.alpha)
@@ -224,7 +225,8 @@ class _Today:
         self._reference: dict[tuple[str, str], tuple[str, str]] = {}
         for one in tallies:
             for case, versions in one.cases.items():
-                for version, counted in versions.items():
+                for counted in versions:
+                    version = counted.version
                     newest = (counted.started, version.task, version.check)
                     self._case[case] = max(self._case.get(case, newest), newest)
                     mine = (counted.started, version.candidate)
@@ -247,13 +249,16 @@ class _Today:
         return Digests(task, check, digest, reference)
 
 
-def _counted(versions: Mapping[Digests, CaseTally], today: Digests | None) -> CaseTally | None:
+def _counted(versions: Sequence[CaseTally], today: Digests | None) -> CaseTally | None:
     """Return the counts at today's version, or those of none with the reason for each repeat."""
-    if today is None or today in versions:
-        return versions[today] if today else None
+    if today is None:
+        return None
+    for counted in versions:
+        if counted.version == today:
+            return counted
     waiting: dict[int, str] = {}
-    for version, counted in versions.items():
-        same_work = version._replace(check=today.check) == today
+    for counted in versions:
+        same_work = counted.version._replace(check=today.check) == today
         for repeat in (*counted.repeats, *counted.waiting):
             if same_work or repeat not in waiting:
                 waiting[repeat] = OTHER_CHECK if same_work else OTHER_TASK
@@ -261,9 +266,10 @@ def _counted(versions: Mapping[Digests, CaseTally], today: Digests | None) -> Ca
 
 
 def _old(
-    name: str, case: str, versions: Mapping[Digests, CaseTally], today: Digests | None
+    name: str, case: str, versions: Sequence[CaseTally], today: Digests | None
 ) -> Iterable[Old]:
-    for version, counted in versions.items():
+    for counted in versions:
+        version = counted.version
         if version == today or not counted.verdicts:
             continue
         parts = ("task", "check", "candidate", "reference")

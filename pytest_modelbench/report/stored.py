@@ -1,7 +1,7 @@
 """Report on all that is stored: one scorecard a note and pack, candidate by candidate.
 
 One candidate's results are in memory at a time, and only counts of them are kept. A large store is
-counted by several processes, since reading JSON is nearly all of the work.
+counted by two processes, since reading JSON is nearly all of the work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read, read_headers
 
 PARALLEL_BYTES = 8 * 2**20
-"""Size of a pack's results from which several processes count them."""
+"""Size of a pack's results from which two processes count them."""
+
+PROCESSES = 2
+"""At most so many: each holds a candidate's results, and memory is bounded on every machine."""
 
 OTHER_NOTE = "stored under another note"
 
@@ -149,7 +152,7 @@ def _count_all(
     root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, int]
 ) -> Iterable[_Counted]:
     sizes = [path.stat().st_size for path in results_files(root, {pack}, set(names))]
-    processes = min(len(os.sched_getaffinity(0)), len(names))
+    processes = min(PROCESSES, len(os.sched_getaffinity(0)), len(names))
     if sum(sizes) < PARALLEL_BYTES or processes < 2:
         yield from (_count(root, pack, name, repeats) for name in names)
         return
@@ -174,8 +177,11 @@ def _fill(by_note: Mapping[str, Tally]) -> None:
             if other_note == note:
                 continue
             for case, versions in other.cases.items():
-                for version, counted in versions.items():
-                    mine = one.cases.setdefault(case, {}).setdefault(version, CaseTally())
+                for counted in versions:
+                    mine = one.at(case, counted.version)
+                    if mine is None:
+                        mine = CaseTally(counted.version)
+                        one.add(case, mine)
                     told = mine.waiting = dict(mine.waiting)
                     for number in counted.repeats - mine.repeats:
                         told.setdefault(number, OTHER_NOTE)

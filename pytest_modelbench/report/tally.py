@@ -68,7 +68,7 @@ def tally(
             for cell_tries in index.split(tries):
                 _gather(cell_tries, candidate, by_note, repeats, tallies, gathered)
         for (note, version), one in gathered.items():
-            tallies[note].cases.setdefault(case, {})[version] = adder.case(one)
+            tallies[note].add(case, adder.case(version, one))
     return tallies
 
 
@@ -161,10 +161,10 @@ class _Adder:
         self._kept: dict[Any, Any] = {}  # Any: each key is its own value
         self._marks: dict[Any, Any] = {}  # Any: as above; apart, since 1 equals True
 
-    def case(self, found: _Gathered) -> CaseTally:
+    def case(self, version: Digests, found: _Gathered) -> CaseTally:
         """Return the counts of one case at one version."""
         graded = found.graded
-        case = CaseTally(started=found.started, waiting=found.waiting or _NOTHING)
+        case = CaseTally(version, found.started, waiting=found.waiting or _NOTHING)
         marked = self._marks.setdefault
         marks = tuple([marked(mark, mark) for mark in found.by_repeat.items()])
         case.by_repeat = marked(marks, marks)

@@ -219,7 +219,7 @@ def test_counts_survive_the_way_between_processes(results: Any) -> None:
     (tallied,) = tally(read(results.root, details=True), "executor", "a").values()
 
     assert pickle.loads(pickle.dumps(tallied)) == tallied
-    (x,) = tallied.cases["x"].values()
+    (x,) = tallied.cases["x"]
     assert (x.passes, x.verdicts, x.faults) == (2, 3, (("server-error", 1),))
     assert x.by_repeat == ((1, True), (2, False), (4, True), (3, None))
 
