@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pytest_modelbench.candidates.flags import find_flags
 from pytest_modelbench.candidates.journal import Journal
-from pytest_modelbench.errors import Fault, StoreProblem
+from pytest_modelbench.errors import INTERRUPTED, Fault, StoreProblem
 from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.protocols.protocol import Harvested, Services, protocol_named
@@ -89,7 +89,7 @@ def attempt(
         return _record(task, attempt_id, started, time.monotonic() - clock, course, services, ended)
 
     def work_is_kept() -> None:
-        on_work_kept(record(_faulted(Fault("interrupted", UNGRADED), Stage.GRADE)))
+        on_work_kept(record(_faulted(Fault(INTERRUPTED, UNGRADED), Stage.GRADE)))
 
     ended: dict[str, object]
     try:

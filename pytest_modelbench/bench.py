@@ -17,6 +17,7 @@ from pytest_modelbench.packs.sampling import Draw
 from pytest_modelbench.plan import Action, Inputs, Plan, make_plan
 from pytest_modelbench.plugin import CASES_INI, MODELS_INI, root_of
 from pytest_modelbench.records import Candidate, Cell, Identity
+from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.selection import Selected, read_arguments
 from pytest_modelbench.settings import REFERENCES, RESULTS, Settings
 from pytest_modelbench.store.evidence import Evidence
@@ -84,7 +85,7 @@ def claim_bench(
     lock = RunLock.take(results, run, started, say=say)
     try:
         if (adopted := Unfinished(results).adopt()) > 0:
-            say(f"found the work of {adopted} attempts that were killed before their verdict")
+            say(f"found the work of {plural(adopted, 'attempt')} that ended before its verdict")
         if not is_all(bench.index, results, [p.name for p in (*bench.packs, *bench.lent)]):
             bench = read_bench(config, run, started)
     except BaseException:

@@ -331,7 +331,11 @@ class Controller:
         status: int
         try:
             self.summary = Summary.of(
-                self.bench, self.gating, self.board.uncertified, self.roster.without_verdict
+                self.bench,
+                self.gating,
+                self.board.uncertified,
+                self.roster.without_verdict,
+                chosen={cell.pack for cell in self.roster.selected},
             )
             status = self.summary.gate_status
             self.summary.keep(self.config)

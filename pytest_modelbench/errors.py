@@ -58,6 +58,10 @@ class StoreProblem(_LocatedProblem):
     """Results cannot be read or written."""
 
 
+INTERRUPTED = "interrupted"
+"""The kind of fault of work that was done when its run ended, and had no verdict yet."""
+
+
 class Fault(ModelbenchError):
     """The path to the model, or our own machinery, failed: no verdict.
 

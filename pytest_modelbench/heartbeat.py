@@ -37,6 +37,8 @@ def header(bench: Bench) -> list[str]:
     lines = []
     for pack in bench.packs:
         grid = [p for p in bench.plan.grid if p.cell.pack == pack.name]
+        if not grid and bench.settings.last_failed:
+            continue  # nothing of it is faulted; of no pack: `NothingFaulted` says so
         certifying = sum(p.cell.pack == pack.name for p in bench.plan.certifying)
         cases = len({p.cell.case for p in grid})
         candidates = len({p.cell.candidate for p in grid})
@@ -47,8 +49,6 @@ def header(bench: Bench) -> list[str]:
         )
         if bench.settings.draw:
             lines.append(f"modelbench: {pack.name}: {bench.settings.draw}")
-    if not bench.plan.grid and bench.settings.last_failed:
-        return []  # `NothingFaulted` says why
     return lines
 
 
@@ -118,7 +118,9 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
         known = seconds[name]
         time_part = f"about {_mean(known) * count / 60:.1f} min in all" if known else "time unknown"
         cost = f"about ${_mean(dollars[name]) * count:.4f}" if dollars[name] else "cost unknown"
-        lines.append(f"{name}: {count} cells to run, {time_part}, {cost} (by stored attempts)")
+        lines.append(
+            f"{name}: {plural(count, 'cell')} to run, {time_part}, {cost} (by stored attempts)"
+        )
     return [*lines, *_judging(bench, selected)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -61,10 +61,19 @@ class Summary:
         gating: Gating,
         uncertified: Mapping[str, str],
         not_run: Mapping[Cell, str],
+        chosen: Collection[str],
     ) -> Summary:
-        """Count this run's grid. ``uncertified`` is by ``pack/case``."""
+        """Count this run's grid. ``uncertified`` is by ``pack/case``.
+
+        ``chosen`` are the packs of which -k, -m or --lf have left a cell: a part of a run is about
+        no others.
+        """
         settings = bench.settings
-        packs = [pack for pack in bench.packs if selected_cases(settings, pack)]
+        packs = [
+            pack
+            for pack in bench.packs
+            if selected_cases(settings, pack) and (pack.name in chosen or not bench.partial)
+        ]
         results = Path(settings.results)
         index = bench.index
         if not is_all(index, results, [p.name for p in (*bench.packs, *bench.lent)]):

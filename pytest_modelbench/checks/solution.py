@@ -221,6 +221,10 @@ class Caught:
 class Solution:
     """The candidate's work, as one hidden check sees it."""
 
+    def __repr__(self) -> str:
+        """Return what a failing assertion of a hidden check calls it."""
+        return "solution"
+
     def __init__(self, grading: Grading, check: str) -> None:
         self._grading = grading
         self._check = check

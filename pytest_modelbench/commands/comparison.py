@@ -63,7 +63,10 @@ def run(options: argparse.Namespace) -> int:
     utf8 = "utf" in (sys.stdout.encoding or "").lower()
     width = shutil.get_terminal_size().columns
     for card in cards:
-        lines = [*render(card, width, utf8), *comparison_lines(card, a, b, width, utf8=utf8)]
+        lines = [
+            *render(card, width, utf8, compared=True),
+            *comparison_lines(card, a, b, width, utf8=utf8),
+        ]
         print("\n".join(lines), end="\n\n")
     return 0
 

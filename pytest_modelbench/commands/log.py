@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.errors import INTERRUPTED, UsageProblem
 from pytest_modelbench.records import Cell
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import plural
@@ -36,9 +36,13 @@ class Run:
     verdicts: int = 0
     passed: int = 0
     faults: int = 0
+    interrupted: int = 0
+    """Cells whose work was done when the run ended, and had no verdict yet: no fault of theirs."""
     certificates: int = 0
     """Attempts that certify cases, beside the cells that the run asked for."""
     fresh: bool = False
+    regrades: bool = False
+    """Stored work was judged again, and nothing else done."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,11 +90,13 @@ def runs_of(index: Index) -> list[Run]:
         for header in index.headers
         for name in header.candidates
     }
+    kinds: dict[str, set[bool]] = {}
     ended: dict[tuple[str, Cell], Entry] = {}
     for entry in sorted(index.entries(), key=lambda entry: (entry.started, entry.id)):
         one = runs.setdefault(entry.run, Run(entry.run, entry.started, entry.note))
         if entry.pack not in one.packs:
             one.packs.append(entry.pack)
+        kinds.setdefault(entry.run, set()).add(bool(entry.grades))
         asked_for = declared.get((entry.run, entry.pack, entry.candidate), 0)
         if entry.cell.certifies and entry.repeat > asked_for:
             one.certificates += 1
@@ -102,9 +108,13 @@ def runs_of(index: Index) -> list[Run]:
             ended[entry.run, entry.cell] = entry
     for (run, _), entry in ended.items():
         one = runs[run]
-        one.faults += entry.is_fault
+        cut_off = entry.is_fault and entry.reason == INTERRUPTED
+        one.interrupted += cut_off
+        one.faults += entry.is_fault and not cut_off
         one.verdicts += not entry.is_fault
         one.passed += entry.passed
+    for run, judged_again in kinds.items():
+        runs[run].regrades = judged_again == {True}
     return sorted(runs.values(), key=lambda one: (one.started, one.run))
 
 
@@ -113,10 +123,12 @@ def log_lines(runs: Iterable[Run], looks: Iterable[Look], width: int = 80) -> li
     told: list[tuple[str, list[str]]] = []
     for one in runs:
         lines = [
-            f"{one.started[:19]}Z  run {one.run}  {', '.join(one.packs)}: "
+            f"{one.started[:19]}Z  {'regrade' if one.regrades else 'run'} {one.run}  "
+            f"{', '.join(one.packs)}: "
             f"{', '.join(one.candidates) or 'certificates only'}; "
             f"{plural(one.verdicts, 'verdict')} ({one.passed} passed), "
             f"{plural(one.faults, 'fault')}"
+            + (f", {one.interrupted} interrupted" if one.interrupted else "")
             + (f"; {plural(one.certificates, 'attempt')} to certify" if one.certificates else "")
             + ("; afresh" if one.fresh else "")
         ]

@@ -105,10 +105,10 @@ def plan_lines(
         lines += ["", f"the two differ on {percent:g}% of cases:"]
         if cases is not None:
             least = least_detectable_difference(cases, share, chance=chance, alpha=level)
-            lines.append(
-                f"    {plural(cases, 'case')} can show "
-                + (f"{least * 100:.1f} points" if least is not None else "no difference at all")
-            )
+            shown = f"no difference is shown in {chance * 100:g} of 100 runs"
+            if least is not None:
+                shown = f"{least * 100:.1f} points are shown in {chance * 100:g} of 100 runs"
+            lines.append(f"    at {plural(cases, 'case')} {shown}")
             if margin is not None:
                 equal = gate_pass_chance(cases, share, margin / 100, conf=1 - 2 * alpha)
                 lines.append(
@@ -127,7 +127,9 @@ def plan_lines(
             told += "more than ten million cases" if needed is None else plural(needed, "case")
             if cases is not None:
                 now = power(cases, share, points / 100, level)
-                told += f"; {plural(cases, 'case')} show it in {now * 100:.0f} of 100 runs"
+                told += (
+                    f"; at {plural(cases, 'case')} they are shown in {now * 100:.0f} of 100 runs"
+                )
             lines.append(told)
     least_cases = min_disagreements(comparisons, alpha)
     lines += ["", f"below {least_cases} cases that differ, not even a clean sweep decides"]

@@ -124,7 +124,8 @@ def run(options: argparse.Namespace) -> int:
             writers[note].append(new)
             told, what = compare(one.before, new)
             seen[what] += 1
-            print(escape(f"{one.record.pack}/{one.record.cell.id}: {told}"))
+            if what != "same":
+                print(escape(f"{one.record.pack}/{one.record.cell.id}: {told}"))
     print("; ".join(f"{what}: {count}" for what, count in sorted(seen.items())))
     return 1 if seen["fault"] else 0
 
@@ -134,7 +135,7 @@ def compare(before: AttemptRecord, new: AttemptRecord) -> tuple[str, str]:
     old, now = _said(before), _said(new)
     if new.outcome is Outcome.FAULT:
         return f"{old} -> {now}", "fault"
-    return (f"{now} (as before)", "same") if old == now else (f"{old} -> {now}", "changed")
+    return (now, "same") if old == now else (f"{old} -> {now}", "changed")
 
 
 def _said(record: AttemptRecord) -> str:

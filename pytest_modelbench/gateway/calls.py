@@ -22,7 +22,7 @@ from pytest_modelbench.gateway.models import same_model
 from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, classify, refusal
 from pytest_modelbench.gateway.retries import Retries
 from pytest_modelbench.gateway.transcript import Transcripts
-from pytest_modelbench.gateway.upstream import Asking, Call, Upstream, Upstreams
+from pytest_modelbench.gateway.upstream import Asking, Call, Upstream, Upstreams, target_of
 from pytest_modelbench.gateway.usage import UNKNOWN
 from pytest_modelbench.gateway.wire import GatewayConfig, Redactor, Stop
 from pytest_modelbench.records import Candidate, Role
@@ -242,6 +242,8 @@ class _OneCall:
             reply = reply.model_copy(
                 update={"outcome": ReplyOutcome.RESULT_FAIL, "reason": "other-model", "quote": text}
             )
+        if reply.reason == "unauthorised" and (key := target_of(self._candidate).key_in_words):
+            reply = reply.model_copy(update={"quote": f"{reply.quote} ({key})"})
         calls = tuple(
             call if call.id is not None else call.model_copy(update={"id": _new_id()})
             for call in reply.tool_calls

@@ -114,6 +114,17 @@ class Target:
     api_base: str
     key: str | None = field(repr=False)
     problem: tuple[str, str] | None = None
+    key_name: str = ""
+    """The variable that the key was found in."""
+
+    @property
+    def key_in_words(self) -> str:
+        """Return which key a server that refuses it was sent; empty where LiteLLM finds one."""
+        if self.key_name:
+            return f"the key of the variable {self.key_name} was sent"
+        if self.direct:
+            return "no key was sent: api_key_env of the candidate names the variable that has one"
+        return ""
 
     @property
     def direct(self) -> bool:
@@ -138,12 +149,14 @@ def target_of(candidate: Candidate, environ: Mapping[str, str] | None = None) ->
         base = next((b for b in found if b), _DEFAULT_BASES.get(provider, ""))
     problem: tuple[str, str] | None = None
     key: str | None = None
-    if candidate.api_key_env:
-        key = environ.get(candidate.api_key_env) or None
+    key_name = candidate.api_key_env
+    if key_name:
+        key = environ.get(key_name) or None
         if key is None:
             problem = ("unauthorised", f"the variable {candidate.api_key_env} is not set")
     elif not candidate.api_base:
-        key = environ.get(_KEYS.get(provider, "")) or None
+        key_name = _KEYS.get(provider, "")
+        key = environ.get(key_name) or None
         if key is None and base == _DEFAULT_BASES["openai"]:
             problem = ("unauthorised", "the variable OPENAI_API_KEY is not set")
     if not candidate.model:
@@ -158,7 +171,8 @@ def target_of(candidate: Candidate, environ: Mapping[str, str] | None = None) ->
             f"{candidate.model!r} names no provider that LiteLLM knows; write PROVIDER/MODEL, or "
             "give the candidate an api_base",
         )
-    return Target(provider, model, base.rstrip("/"), key, problem)
+    key_name = key_name if key is not None else ""
+    return Target(provider, model, base.rstrip("/"), key, problem, key_name)
 
 
 def wires_of(candidate: Candidate) -> frozenset[str]:

@@ -19,7 +19,7 @@ from pytest_modelbench.report.pairs import Pair
 from pytest_modelbench.report.resources import apart, cached_share, wall
 from pytest_modelbench.report.rows import Known, Row
 from pytest_modelbench.report.scorecard import Scorecard
-from pytest_modelbench.report.verdicts import why_not_yet
+from pytest_modelbench.report.verdicts import interval_methods, why_not_yet
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     CostPerPass,
@@ -172,9 +172,8 @@ def _place(row: Row, card: Scorecard) -> str:
 
 
 def _remarks(card: Scorecard) -> Iterable[str]:
-    methods = sorted({row.interval.method for row in card.rows if row.interval})
-    if methods:
-        yield f"Interval: {', '.join(methods)}. The case is the unit, not the attempt."
+    if methods := interval_methods(card, {row.candidate: row.candidate for row in card.rows}):
+        yield f"Interval: {_text(methods)}. The case is the unit, not the attempt."
     if card.guesses:
         yield f"Guessing gets: {_text(scores_in_words(card.guesses))}."
     for row in card.rows:

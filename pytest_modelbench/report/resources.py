@@ -112,6 +112,8 @@ def _elsewhere(rows: Sequence[Row]) -> list[str]:
     spent = [apart(row) for row in rows]
     for where in sorted({name for one in spent for name in one}):
         cost = _sum([one[where] for one in spent if where in one])
+        if cost.total == 0 and cost.known == cost.of:
+            continue  # no reply came, or a free one: nothing was spent
         cover = "" if cost.known == cost.of else f" for {cost.known:,} of {cost.of:,}"
         parts.append(f"{where} {dollars(cost.total)}{cover}, apart")
     return parts

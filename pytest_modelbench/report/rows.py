@@ -334,6 +334,8 @@ def _waiting(
         for repeat in range(1, grid.repeats + 1):
             if repeat not in ended:
                 told = not_run.get(Cell(grid.pack, case, name, repeat))
+                if told:
+                    told = told.removeprefix(f"{name} ")  # it stands in that one's line
                 reasons[told or found.waiting.get(repeat, NOT_RUN)] += 1
     return _total([tuple(reasons.items())])
 

@@ -26,7 +26,7 @@ from pytest_modelbench.report.remarks import row_remarks
 from pytest_modelbench.report.resources import spend, used, wall
 from pytest_modelbench.report.rows import Row
 from pytest_modelbench.report.scorecard import Scorecard
-from pytest_modelbench.report.verdicts import next_commands, verdict_notes
+from pytest_modelbench.report.verdicts import interval_methods, next_commands, verdict_notes
 from pytest_modelbench.stats import (
     NO_ESTIMATE,
     Decision,
@@ -56,9 +56,14 @@ SHORT = 24
 """A part of a list up to so many characters stays on one line."""
 
 
-def render(card: Scorecard, width: int = 80, utf8: bool = True) -> list[str]:
-    """Return the summary of one pack, without trailing spaces; every line fits the width."""
-    page = _Page(card, max(width, NARROW), utf8)
+def render(
+    card: Scorecard, width: int = 80, utf8: bool = True, *, compared: bool = False
+) -> list[str]:
+    """Return the summary of one pack, without trailing spaces; every line fits the width.
+
+    ``compared``: two candidates were asked for, so that comparing them is no advice.
+    """
+    page = _Page(card, max(width, NARROW), utf8, compared=compared)
     lines = [
         *page.heading(),
         *page.completeness(),
@@ -73,8 +78,9 @@ def render(card: Scorecard, width: int = 80, utf8: bool = True) -> list[str]:
 
 
 class _Page:
-    def __init__(self, card: Scorecard, width: int, utf8: bool) -> None:
+    def __init__(self, card: Scorecard, width: int, utf8: bool, *, compared: bool) -> None:
         self.card = card
+        self.compared = compared
         self.width = width
         self.utf8 = utf8
         self.names: dict[str, str] = {}
@@ -161,10 +167,9 @@ class _Page:
         card = self.card
         lines = [f"  {short} is {self._text(name)}" for short, name in self.legend.items()]
         lines = [line for text in lines for line in self._folded(text, "    ")]
-        methods = sorted({row.interval.method for row in card.rows if row.interval})
-        if methods:
+        if methods := interval_methods(card, self.names):
             unit = "the case is the unit, not the attempt"
-            told = f"[95%]: {', '.join(methods)}" + (f"; {unit}" if card.grid.repeats > 1 else "")
+            told = f"[95%]: {self._text(methods)}" + (f"; {unit}" if card.grid.repeats > 1 else "")
             lines += self._folded(f"  {told}.", "  ")
         if card.guesses:
             told = scores_in_words(card.guesses)
@@ -242,7 +247,7 @@ class _Page:
         lines += self._wrapped("spend", [self._text(part) for part in spend(card)])
         lines += self._frontier()
         lines += self._old()
-        for number, command in enumerate(next_commands(card)):
+        for number, command in enumerate(next_commands(card, compared=self.compared)):
             lines += self._wrapped("" if number else "next", [self._text(command)])
         return lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.pairs import OnReward, Pair
@@ -40,11 +41,11 @@ def why_not_yet(pair: Pair, alpha: float, *, complete: bool) -> str:
     return f"below {alpha:g}, but not below {pair.level:.2g}, the level since the grid was resized"
 
 
-def next_commands(card: Scorecard) -> list[str]:
-    """Return what to look at next: the two that lead, and one attempt that failed."""
+def next_commands(card: Scorecard, *, compared: bool = False) -> list[str]:
+    """Return what to look at next: the two that lead (not if ``compared``), and one that failed."""
     rows = [row for row in card.rows if row.candidate not in BUILT_IN and row.verdicts]
     commands = []
-    if card.pairs and len(rows) > 1:
+    if card.pairs and len(rows) > 1 and not compared:
         names = " ".join(shlex.quote(row.candidate) for row in rows[:2])
         commands.append(f"modelbench compare {names}")
     solved = set(card.solved_by_none)
@@ -58,6 +59,20 @@ def next_commands(card: Scorecard) -> list[str]:
         _, case, name = min(failed)
         commands.append(f"modelbench show {shlex.quote(f'{case}:{name}:1')}")
     return commands
+
+
+def interval_methods(card: Scorecard, names: Mapping[str, str]) -> str:
+    """Return how the rates' intervals were come by, and whose is which where they differ."""
+    by_method: dict[str, list[str]] = {}
+    for row in card.rows:
+        if row.interval is not None:
+            by_method.setdefault(row.interval.method, []).append(names[row.candidate])
+    if len(by_method) < 2:
+        return "".join(by_method)
+    rarer = sorted(by_method, key=lambda method: (len(by_method[method]), method))
+    told = [f"{method} ({', '.join(by_method[method])})" for method in rarer[:-1]]
+    others = "the other" if len(by_method[rarer[-1]]) == 1 else "the others"
+    return ", ".join([*told, f"{rarer[-1]} ({others})"])
 
 
 def on_reward(found: OnReward, level: float) -> str:

@@ -108,8 +108,10 @@ def test_lf_finds_the_fault_after_another_run_and_after_a_kill(
     killed.kill()
     model.behaviour = failing()
     model.asked.clear()
+    served.pack("three", name="spare")
     ran = served.run("--lf", "-n", "2")
     assert ran.exit == 0, ran.out
+    assert "spare" not in ran.out, "nothing of that pack was asked for"
     assert list(ran.junit) == ["test_case[two:served:1]"]
     assert model.asked == ["two"]
 
@@ -213,6 +215,7 @@ def test_a_permanent_fault_stops_its_candidate_and_no_other(
     for one in skipped:
         assert "served was stopped: " in one.message
         assert "unauthorised" in one.message
+    assert "no key was sent: api_key_env of the candidate names" in ran.out
     model.behaviour = lambda case: None
     again = served.run(*args)
     assert again.exit == 0, again.out

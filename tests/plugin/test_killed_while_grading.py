@@ -37,7 +37,7 @@ def test_work_that_was_not_judged_is_graded_and_not_run_again(project: Project) 
 
     ran = project.run("--models", "right")
     assert ran.exit == 0, ran.out
-    assert "found the work of 1 attempts that were killed before their verdict" in ran.out
+    assert "found the work of 1 attempt that ended before its verdict" in ran.out
     worked, graded = project.tries("right")
     assert worked.fault is not None
     assert (worked.fault.kind, worked.fault.stage) == ("interrupted", Stage.GRADE)

@@ -246,6 +246,8 @@ def test_targets(model: str, base: str, direct: bool, asked: str, url: str) -> N
     assert (target.direct, target.model, target.api_base) == (direct, asked, url)
     assert target.problem is None
     assert target.key == ("k" if url == "https://api.openai.com/v1" else None)
+    said = "the key of the variable OPENAI_API_KEY was sent" if target.key else "no key was sent"
+    assert target.key_in_words.startswith(said) is direct
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_modelbench.cli import main
 from pytest_modelbench.commands.power import plan_lines
+from pytest_modelbench.records import FaultRecord, Stage
 from pytest_modelbench.stats import cost_ratio, power
 from pytest_modelbench.store.looks import LOOKS, Looks, Showing, append_look
 
@@ -45,6 +46,8 @@ def test_compare_says_where_two_differ(results: Any, run: Any) -> None:
     assert "other" not in out
     assert "better   a on 12: c00, c01," in out
     assert "better   b on 2: c12, c13" in out
+    assert "modelbench show" in out
+    assert "modelbench compare" not in out  # this is the one
     expected = cost_ratio(
         [0.01] * 22,
         [letter == "p" for letter in OUTCOMES["a"].values()],
@@ -135,9 +138,11 @@ def test_power_prints_the_table_of_the_plan(run: Any) -> None:
 
 def test_power_of_so_many_cases() -> None:
     lines = plan_lines([10], cases=100, margin=5, differences=[5, 15])
-    assert "    100 cases can show 8.8 points" in lines
+    assert "    at 100 cases 8.8 points are shown in 80 of 100 runs" in lines
     assert "passes an equally good candidate in 47 of 100 runs" in "\n".join(lines)
-    assert f"100 cases show it in {power(100, 0.1, 0.05) * 100:.0f} of 100 runs" in "\n".join(lines)
+    assert f"100 cases they are shown in {power(100, 0.1, 0.05) * 100:.0f} of 100" in "\n".join(
+        lines
+    )
     assert any("15 points cannot be" in line for line in lines)
     family = plan_lines([20], differences=[10], comparisons=10)
     assert "10 comparisons (alpha 0.005 each)" in family[0]
@@ -194,6 +199,19 @@ def test_log_counts_cells_and_certificates_apart(results: Any, run: Any, record:
         "2026-01-09T00:00:00Z run run-1 executor: reference, seed, a; 3 verdicts (2 passed), "
         "1 fault; 2 attempts to certify"
     )
+
+
+def test_log_tells_a_regrade_from_a_run_and_interrupted_work_from_faults(
+    results: Any, run: Any, record: Any
+) -> None:
+    cut = FaultRecord(kind="interrupted", stage=Stage.GRADE)
+    results.store({"a": {"x": "p", "y": "-"}}).append(
+        record("a", "y", 1, "g", id="cut", fault=cut),
+        record("a", "y", 1, "u", run="run-2", kind="regrade", grades="cut"),
+    )
+    out = " ".join(run("log")[1].split())
+    assert "run run-1 executor: a; 1 verdict (1 passed), 0 faults, 1 interrupted" in out
+    assert "regrade run-2 executor: a; 1 verdict (0 passed), 0 faults" in out
 
 
 @pytest.mark.parametrize("width", ["40", "80"])

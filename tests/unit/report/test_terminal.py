@@ -228,3 +228,16 @@ def test_where_no_model_was_asked_there_is_no_price_to_know(results: Any, record
     assert "?" not in markdown(card)
     card = results.count({"model": {"x": "p"}})
     assert "spend    list price unknown for 1 cell" in render(card)
+
+
+def test_intervals_of_two_kinds_say_whose_they_are(results: Any) -> None:
+    """Wilson's where nearly all cases agree, the case score interval elsewhere."""
+    varied = {f"c{n:02}": "ppu" if n % 2 else "puu" for n in range(20)}
+    steady = dict.fromkeys(varied, "ppp")
+    several = results.card({"steady": steady, "varied": varied})
+    assert "[95%]: 95% Wilson (steady), 95% case score (the other); the case is the unit" in (
+        " ".join("\n".join(render(several)).split())
+    )
+    assert "Interval: 95% Wilson (steady), 95% case score (the other)." in markdown(several)
+    one = results.count({"varied": varied})
+    assert "[95%]: 95% case score; the case is the unit" in " ".join("\n".join(render(one)).split())
