@@ -6,27 +6,35 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_modelbench.benchmarks import fetching
-from pytest_modelbench.benchmarks.tables import importing
-from pytest_modelbench.commands import (
-    auditing,
-    comparison,
-    doctor,
-    evaluate,
-    log,
-    power,
-    regrading,
-    show,
-)
 from pytest_modelbench.errors import ModelbenchError
-from pytest_modelbench.probe import command as probing
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
+
+if TYPE_CHECKING:
+    from pytest_modelbench.records import Identity
 
 USAGE_ERROR = 4
 """The exit status of bad usage; pytest's."""
+
+MODULES = {
+    "import": "benchmarks.tables.importing",
+    "fetch-data": "benchmarks.fetching",
+    "show": "commands.show",
+    "probe": "probe.command",
+    "evaluate": "commands.evaluate",
+    "compare": "commands.comparison",
+    "power": "commands.power",
+    "log": "commands.log",
+    "regrade": "commands.regrading",
+    "audit": "commands.auditing",
+    "doctor": "commands.doctor",
+}
+"""Which module adds a command. Only that of the command that is given is imported."""
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C; a shell's."""
@@ -34,7 +42,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parse(arguments)
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
         status: int = options.run(options)
     except ModelbenchError as error:
@@ -48,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = _parser(arguments[0] if arguments else "")
     options, rest = parser.parse_known_args(arguments)
     # Argparse looks for all names where the first one stands; packs may stand behind options, too.
     if rest and not (hasattr(options, "packs") and not any(word[:1] == "-" for word in rest)):
@@ -59,7 +67,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return a parser that knows one command; all of them for a word that is none."""
     parser = argparse.ArgumentParser(
         prog="modelbench", description="Work with packs and results; pytest runs them."
     )
@@ -84,17 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     new_pack.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
     new_pack.set_defaults(run=_new_pack)
 
-    importing.add_parser(commands)
-    fetching.add_parser(commands)
-    show.add_parser(commands)
-    probing.add_parser(commands)
-    evaluate.add_parser(commands)
-    comparison.add_parser(commands)
-    power.add_parser(commands)
-    log.add_parser(commands)
-    regrading.add_parser(commands)
-    auditing.add_parser(commands)
-    doctor.add_parser(commands)
+    if command not in commands.choices:
+        for name in [command] if command in MODULES else MODULES:
+            import_module(f"pytest_modelbench.{MODULES[name]}").add_parser(commands)
     return parser
 
 
@@ -105,7 +106,12 @@ def _report(options: argparse.Namespace) -> int:
     from pytest_modelbench.report.stored import report_all
     from pytest_modelbench.report.terminal import render
     from pytest_modelbench.store.layout import require_stored
-    from pytest_modelbench.today import identities
+
+    @cache  # asked when all is counted: what counts needs neither packs nor what reads them
+    def today() -> Callable[[str, str, str], Identity | None]:
+        from pytest_modelbench.today import identities
+
+        return identities(Path.cwd())
 
     if not options.results.is_dir():
         print(f"modelbench: {options.results} is no folder of results", file=sys.stderr)
@@ -116,7 +122,7 @@ def _report(options: argparse.Namespace) -> int:
         options.results,
         packs=options.packs or None,
         candidates=models or None,
-        identify=identities(Path.cwd()),
+        identify=lambda pack, case, candidate: today()(pack, case, candidate),
         interval=options.interval,
         baseline=options.baseline,
     )

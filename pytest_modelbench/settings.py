@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import secrets
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,4 +80,4 @@ def utc_now() -> str:
 
 def new_run_id() -> str:
     """Return a name for a run that no other run on any machine has."""
-    return secrets.token_hex(6)
+    return os.urandom(6).hex()

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from pytest_modelbench.cli import MODULES, main
+
 
 def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -39,3 +43,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it 
 from pytest_modelbench.cli import main
 sys.exit(main())
 """
+
+
+@pytest.mark.parametrize("command", MODULES)
+def test_a_command_adds_itself_under_the_name_by_which_it_is_found(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: modelbench {command} ")
+
+
+@pytest.mark.parametrize("word", ["--help", "no-command"])
+def test_all_commands_are_listed_where_none_is_named(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([word])
+    told = "".join(capsys.readouterr())
+    assert all(command in told for command in ["report", "new-pack", *MODULES])

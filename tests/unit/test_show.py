@@ -340,12 +340,15 @@ def test_json_is_the_record_and_the_transcript(
     assert AttemptRecord.model_validate(shown["record"]).usage[Role.CANDIDATE].input == 100
 
 
-def test_the_command_is_cheap_to_start() -> None:
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_the_command_is_cheap_to_start(command: str) -> None:
+    others = "'pydantic', 'hashlib', 'pytest_modelbench.commands'" if command == "report" else ""
     code = (
         "import sys; from pytest_modelbench.cli import main\n"
-        "try: main(['show', '--help'])\n"
+        f"try: main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
-        "print([m for m in ('litellm', 'scipy', 'httpx', 'aiohttp', 'pytest') if m in sys.modules])"
+        f"heavy = ('litellm', 'scipy', 'httpx', 'aiohttp', 'pytest', {others})\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
