@@ -160,7 +160,7 @@ class Dealing:
         beat = Heartbeat(todo, self._teller, step=step_of(verbosity))
         self._config.pluginmanager.register(beat, "modelbench-heartbeat")
         if (waits := self._waits()) is not None:
-            beat.tell_waits(waits.words)
+            beat.tell_waits(waits.words, waits.failing)
         beat.watch()
         self._beat = beat
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -186,10 +186,14 @@ class Heartbeat:
         self._dollars = 0.0
         self._unpriced = 0
         self._running: dict[str, float] = {}
+        self._open = Counter(map(_candidate_of, self._cells))
+        self._took: dict[str, list[float]] = defaultdict(list)
         self._kinds: set[tuple[str, str]] = set()
         self._start = self._last = clock()
         self._last_done = 0
         self._waits: Callable[[], str] = lambda: ""
+        self._failing: Callable[[], Mapping[str, tuple[str, str]]] = dict
+        self._failed: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -198,14 +202,27 @@ class Heartbeat:
 
         def look() -> None:
             while not self._ended.wait(LOOK_SECONDS):
-                self.tick()
+                self.look()
 
         if self._step and self._total:
             threading.Thread(target=look, name="modelbench-heartbeat", daemon=True).start()
 
-    def tell_waits(self, waits: Callable[[], str]) -> None:
-        """Take what says which candidates wait, and how much longer; "" for none."""
+    def tell_waits(
+        self,
+        waits: Callable[[], str],
+        failing: Callable[[], Mapping[str, tuple[str, str]]],
+    ) -> None:
+        """Take what says which candidates wait, "" for none, and whose calls fail: word, text."""
         self._waits = waits
+        self._failing = failing
+
+    def look(self) -> None:
+        """Say at once whose call is made again, for each reason once, and a line if it is due."""
+        for name, (reason, text) in self._failing().items():
+            if (name, reason) not in self._failed and not self._ended.is_set():
+                self._failed.add((name, reason))
+                self._write(f"modelbench {self._elapsed()}  {name}: {reason}, tried again: {text}")
+        self.tick()
 
     def stop(self) -> None:
         """Say nothing more."""
@@ -220,18 +237,21 @@ class Heartbeat:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Note that no worker is at the cell any more; it may be dealt again."""
         with self._lock:
-            self._running.pop(nodeid, None)
+            began = self._running.pop(nodeid, None)
+            if began is not None:
+                self._took[_candidate_of(nodeid)].append(self._clock() - began)
         self.tick()
 
     def pytest_runtest_logreport(self, report: object) -> None:
         """Take up how a cell ended; the first fault of a kind is said at once."""
-        found = facts(report)
-        if found is None or getattr(report, "nodeid", "") not in self._cells:
+        found, nodeid = facts(report), getattr(report, "nodeid", "")
+        if found is None or nodeid not in self._cells:
             return
         fault = found["outcome"] == Outcome.FAULT.value
         with self._lock:
             self._faults += fault
             self._verdicts += not fault
+            self._open[_candidate_of(nodeid)] -= 1
             usd = found["list_usd"]
             self._dollars += usd or 0.0
             self._unpriced += usd is None
@@ -272,8 +292,8 @@ class Heartbeat:
             parts.append(f"${self._dollars:.2f}{unknown}")
         if waits := self._waits():
             parts.append(waits)
-        if done >= max(20, self._total / 10) and done < 0.9 * self._total:
-            left = (self._clock() - self._start) / done * (self._total - done)
+        parts += [f"{name}: {reason}" for name, (reason, _) in self._failing().items()]
+        if max(20, self._total / 10) <= done < 0.9 * self._total and (left := self._left()):
             parts.append(f"{_clock(left)} left")
         elif self._running:
             oldest = min(self._running, key=lambda nodeid: self._running[nodeid])
@@ -281,8 +301,26 @@ class Heartbeat:
             parts.append(f"oldest {_clock(self._clock() - self._running[oldest])} {cell}")
         return f"modelbench {self._elapsed()}  " + "  ".join(parts)
 
+    def _left(self) -> float:
+        """Return about how many seconds are left; 0.0 while nobody knows a candidate's pace.
+
+        Each open cell takes what its candidate's took so far, as many at a time as so far.
+        """
+        took = {name: sum(found) / len(found) for name, found in self._took.items()}
+        todo = {name: count for name, count in self._open.items() if count > 0}
+        if not todo.keys() <= took.keys():
+            return 0.0
+        spent = sum(map(sum, self._took.values()))
+        work = sum(count * took[name] for name, count in todo.items())
+        return work / spent * (self._clock() - self._start) if spent else 0.0
+
     def _elapsed(self) -> str:
         return _clock(self._clock() - self._start)
+
+
+def _candidate_of(nodeid: str) -> str:
+    """Return the candidate of a cell's item: ``…[CASE:CANDIDATE:REPEAT]``."""
+    return nodeid.rsplit(":", 2)[-2] if nodeid.count(":") > 1 else ""
 
 
 def step_of(verbose: int) -> float:

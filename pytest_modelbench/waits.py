@@ -1,4 +1,4 @@
-"""What candidates wait for before their next cell begins, and what they used before this run."""
+"""What candidates wait for, whose calls fail, and what candidates used before this run."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class Waits:
         self._status = status
         self._write = write
         self._waits: dict[str, Wait] = {}
+        self._failing: dict[str, tuple[str, str]] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="modelbench-waits", daemon=True)
 
@@ -79,12 +80,18 @@ class Waits:
             for name, wait in self._waits.items()
         )
 
+    def failing(self) -> Mapping[str, tuple[str, str]]:
+        """Return whose newest request came to nothing and is made again: reason, and words."""
+        return self._failing
+
     def _look(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
             try:
-                found = _waits(self._status())
+                status = self._status()
             except Fault:
                 continue  # it is being started again
+            self._failing = _failing(status)
+            found = _waits(status)
             for name, wait in found.items():
                 if name not in self._waits:
                     self._write(wait_line(name, wait))
@@ -136,6 +143,15 @@ def _waits(status: Mapping[str, JsonValue]) -> dict[str, Wait]:
             moment = float(until) if isinstance(until, (int, float)) else 0.0
             found[name] = Wait(str(told.get("why")), moment)
     return found
+
+
+def _failing(status: Mapping[str, JsonValue]) -> dict[str, tuple[str, str]]:
+    failing = status.get("failing")
+    return {
+        name: (str(told.get("reason")), str(told.get("text")))
+        for name, told in (failing if isinstance(failing, dict) else {}).items()
+        if isinstance(told, dict)
+    }
 
 
 def wait_line(candidate: str, wait: Wait) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -76,6 +77,8 @@ class Calls:
         self._ledger = ledger
         self._transcripts = transcripts
         self._redact = redact
+        self.failing: dict[str, tuple[str, str]] = {}
+        """Candidates whose newest request came to nothing and is made again: reason and words."""
 
     async def answer(self, account: Account, asked: Asked) -> Answered:
         """Make one call to its end: a reply, a failed result, or a fault after all tries."""
@@ -179,6 +182,7 @@ class _OneCall:
                     used.output,
                 )
             if not reply.faulty:
+                self._calls.failing.pop(name, None)
                 return self._end(reply, exchange)
             self._held += took
             if reply.outcome == ReplyOutcome.PERMANENT:
@@ -188,6 +192,7 @@ class _OneCall:
                 return self._end(self._exhausted(reply), exchange)
             if reply.reason == "rate-limited":
                 self._admission.pause(name, wait)
+            self._calls.failing[name] = (reply.reason, reply.quote)
             self._note(reply, exchange, last=False, waited=wait)
             self._tries += 1
             waiting = self._clock()
@@ -233,6 +238,8 @@ class _OneCall:
             schemas=self._schemas,
             reasoning_beside=self._upstream.reasoning_beside,
         )
+        if exchange.error in _UNREACHED and self._candidate.api_base:
+            reply = reply.model_copy(update={"quote": _unreached(exchange, self._candidate)})
         if not reply.faulty and not same_model(self._upstream.asks_for, reply, self._candidate):
             text = (
                 f"asked for {self._upstream.asks_for!r}, served by {reply.served_model!r}; where "
@@ -270,6 +277,7 @@ class _OneCall:
         return estimated_tokens(size, room)
 
     def _give_up(self, reply: Reply, exchange: Exchange) -> Answered:
+        self._calls.failing.pop(self._candidate.name, None)
         stop = Stop(reason=reply.reason, text=reply.quote, status=reply.status)
         if self._admission.stop(self._candidate.name, stop):
             self._calls._ledger.note_stop(self._candidate.name, stop)
@@ -341,6 +349,18 @@ UNSENT = Exchange(requests=0)
 BOUNDS = ("max_tokens", "max_completion_tokens")
 """Parameters that bound the length of a reply."""
 _GOES_ON = (ReplyOutcome.ANSWER, ReplyOutcome.TOOL_CALLS)
+
+
+_UNREACHED = {
+    "connection-refused": "takes no connections; start the server",
+    "unknown-host": "is no host that is known here; are its name and the network right?",
+}
+
+
+def _unreached(exchange: Exchange, candidate: Candidate) -> str:
+    """Say which address is not there and what to do, in words that are those of no library."""
+    place = urlsplit(candidate.api_base).netloc.rpartition("@")[2]
+    return f"{place} {_UNREACHED[exchange.error]} (api_base of {candidate.name})"
 
 
 def stopped(stop: Stop) -> Reply:

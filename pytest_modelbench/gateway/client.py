@@ -115,7 +115,7 @@ class GatewayClient:
         _body(self._control("POST", path, body))
 
     def status(self) -> dict[str, JsonValue]:
-        """Return ``stopped`` and ``waiting`` (candidates, and why), ``spent``, and the ``pid``."""
+        """Return who is ``stopped``, ``waiting``, ``failing``, and why; ``spent``; the ``pid``."""
         return _body(self._control("GET", "/control/status"))
 
     def stop(self, candidate_name: str, reason: str, text: str = "") -> None:

@@ -158,7 +158,12 @@ class Gateway:
 
     async def _status(self, request: web.Request) -> web.StreamResponse:
         stops: JsonValue = {n: s.model_dump() for n, s in self.admission.stops.items()}
-        return as_json({"pid": os.getpid(), "stopped": stops, **self.cells.status()})
+        failing: JsonValue = {
+            name: {"reason": reason, "text": text}
+            for name, (reason, text) in self.calls.failing.items()
+        }
+        told: dict[str, JsonValue] = {"pid": os.getpid(), "stopped": stops, "failing": failing}
+        return as_json(told | self.cells.status())
 
     async def _stop(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -44,8 +44,12 @@ def beat(clock: Clock, said: list[str]) -> Heartbeat:
     return Heartbeat(CELLS, said.append, clock=clock)
 
 
-def end(beat: Heartbeat, nodeid: str, **how: object) -> None:
+def end(
+    beat: Heartbeat, nodeid: str, *, after: float = 0.0, clock: Clock | None = None, **how: object
+) -> None:
     beat.pytest_runtest_logstart(nodeid)
+    if clock is not None:
+        clock.now += after
     beat.pytest_runtest_logreport(report(nodeid, **how))  # type: ignore[arg-type]
     beat.pytest_runtest_logfinish(nodeid)
 
@@ -105,13 +109,46 @@ def test_cost_says_what_it_leaves_out(beat: Heartbeat) -> None:
 
 
 def test_time_left_is_told_in_the_middle_of_a_run_only(beat: Heartbeat, clock: Clock) -> None:
-    clock.now = 60.0
     for nodeid in CELLS[:20]:
-        end(beat, nodeid)
-    assert "1:00 left" in beat.line()
+        end(beat, nodeid, after=3.0, clock=clock)
+    assert beat.line().endswith("  1:00 left")
     for nodeid in CELLS[20:37]:
         end(beat, nodeid)
     assert "left" not in beat.line()
+
+
+def test_time_left_goes_by_the_pace_of_who_is_left(clock: Clock, said: list[str]) -> None:
+    """Certificates take no time; a model's cells are not measured by theirs."""
+    cells = [f"p/pack.toml::test_case[c{n}:{who}:1]" for n in range(25) for who in ("seed", "m")]
+    beat = Heartbeat(cells, said.append, clock=clock)
+    for nodeid in cells[0::2]:
+        end(beat, nodeid, after=0.2, clock=clock)
+    assert "left" not in beat.line(), "of m nothing is known"
+    end(beat, cells[1], after=10.0, clock=clock)
+    assert beat.line().endswith("  4:00 left")
+    for nodeid in cells[3:9:2]:
+        beat.pytest_runtest_logstart(nodeid)
+    clock.now += 10.0
+    for nodeid in cells[3:9:2]:
+        beat.pytest_runtest_logreport(report(nodeid))
+        beat.pytest_runtest_logfinish(nodeid)
+    assert beat.line().endswith("  1:56 left"), "210 s of work; 45 s of it took 25 s"
+
+
+def test_a_call_that_is_made_again_is_said_at_once_and_in_each_line(
+    beat: Heartbeat, said: list[str]
+) -> None:
+    failing: dict[str, tuple[str, str]] = {}
+    beat.tell_waits(lambda: "", lambda: failing)
+    beat.look()
+    failing["m"] = ("connection-refused", "127.0.0.1:1 takes no connections; start the server")
+    beat.look()
+    beat.look()
+    told = "m: connection-refused, tried again: 127.0.0.1:1 takes no connections; start the server"
+    assert said == [f"modelbench 0:00  {told}"]
+    assert beat.line().endswith("  m: connection-refused")
+    failing.clear()
+    assert "refused" not in beat.line()
 
 
 def test_cells_of_others_do_not_count(beat: Heartbeat, clock: Clock, said: list[str]) -> None:

@@ -150,6 +150,35 @@ def test_loading_server_is_waited_for_past_the_count_of_tries(
     assert session.chat(USER).answer == "42"
 
 
+def test_whose_call_is_made_again_is_told_until_one_succeeds(
+    model_server: Servers, gateway: Gateways, behaviour: Behaviours
+) -> None:
+    """A server that is being started is seen to be one."""
+    gate = threading.Event()
+    good = behaviour("R01")
+
+    def second(_: object) -> dict[str, Any]:
+        gate.wait(20)
+        return good
+
+    broken = {**behaviour("R25"), "headers": {"retry-after-ms": "1"}}
+    server = model_server(broken, second)
+    client = gateway(candidate(server)).client
+    assert client.status()["failing"] == {}
+    answers: list[str | None] = []
+    caller = threading.Thread(
+        target=lambda: answers.append(client.grant("a", "m").chat(USER).answer)
+    )
+    caller.start()
+    server.wait_for(2)
+    failing = client.status()["failing"]
+    gate.set()
+    caller.join()
+    assert failing == {"m": {"reason": "loading", "text": "Loading model"}}
+    assert answers == ["42"]
+    assert client.status()["failing"] == {}
+
+
 def test_cut_stream_is_tried_again_and_kept_in_the_transcript(
     model_server: Servers, gateway: Gateways, behaviour: Behaviours
 ) -> None:
@@ -492,6 +521,8 @@ def test_server_that_is_down_is_a_fault_and_no_request(gateway: Gateways, quiet_
     with pytest.raises(Fault) as caught:
         session.chat(USER)
     assert (caught.value.kind, caught.value.permanent) == ("connection-refused", False)
+    said = f"127.0.0.1:{quiet_port} takes no connections; start the server (api_base of m)"
+    assert caught.value.text == f"{said} (after 2 tries)"
     usage = session.close().usage
     assert (usage.requests, usage.calls, usage.waits) == (0, 0, 1)
 
