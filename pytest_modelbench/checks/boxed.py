@@ -25,6 +25,8 @@ from pytest_modelbench.checks.failures import (
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.worlds.box import Box, BoxSpec
 
+__tracebackhide__ = True  # what failed is the line of the check; pytest reads this
+
 START_SECONDS = 60.0
 """For the box and a bare interpreter, on a machine that has much else to do."""
 MAX_RECEIVED = 256 * 2**20

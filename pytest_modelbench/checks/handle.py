@@ -7,6 +7,8 @@ from typing import NoReturn, Protocol
 
 from pytest_modelbench.checks.failures import BadAnswer, NoLength, NotPlain, TooMuch
 
+__tracebackhide__ = True  # what failed is the line of the check; pytest reads this
+
 MAX_ITEMS = 100_000
 """What one loop over a handle may give; an iterator that goes on is taken for endless."""
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_modelbench.gateway.client import Session
     from pytest_modelbench.gateway.replies import Reply
 
+__tracebackhide__ = True  # what failed is the line of the check; pytest reads this
+
 TRIES = 3
 """How often one question is asked when the replies cannot be read."""
 

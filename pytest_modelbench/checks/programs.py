@@ -14,6 +14,8 @@ from pytest_modelbench.checks.boxed import START_SECONDS
 from pytest_modelbench.checks.failures import GraderBroken
 from pytest_modelbench.worlds.box import INTERPRETER, Box, BoxSpec, ending
 
+__tracebackhide__ = True  # what failed is the line of the check; pytest reads this
+
 OUTPUT_BYTES = 2**20
 """What is kept of each stream; the rest is read and dropped."""
 

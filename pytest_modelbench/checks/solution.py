@@ -40,6 +40,8 @@ from pytest_modelbench.worlds.box import ENVIRONMENT, INTERPRETER, WORK, Box, Bo
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest, HarvestLimits, harvest, read_folder
 from pytest_modelbench.worlds.ownership import give
 
+__tracebackhide__ = True  # what failed is the line of the check; pytest reads this
+
 _REMEMBERED_TYPES = 1024
 _MAP_AT_ONCE = 256
 # Wider than those of any harvest: what was harvested is seen whole.

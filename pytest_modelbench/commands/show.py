@@ -18,7 +18,7 @@ from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.records import AttemptRecord, CheckRecord
 from pytest_modelbench.report.attempt import render_attempt
 from pytest_modelbench.report.masking import Masking
-from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
@@ -49,10 +49,12 @@ def run(options: argparse.Namespace) -> int:
     record = index.record(find(index, options.attempt))
     evidence = Evidence(options.results)
     entries, missing = transcript_of(record, index, evidence)
-    said = said_by_checks(record, evidence)
+    observation = observation_of(record, evidence)
+    said = said_by_checks(observation)
+    judged = observation.data if observation is not None else None
     own = own_tests(index, record)
     if options.json:
-        print(json.dumps(as_json(record, entries, said, own), indent=2))
+        print(json.dumps(as_json(record, entries, said, judged, own), indent=2))
         return 0
     utf8 = "utf" in (sys.stdout.encoding or "").lower()
     width = shutil.get_terminal_size().columns
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
         full=options.full,
         missing=missing,
         said=said,
+        judged=judged,
+        wanted=wanted(record) if judged is not None else None,
         own=own,
     )
     print("\n".join(lines))
@@ -128,20 +132,56 @@ def transcript_of(
     return [*entries, *judge], gone or missing
 
 
-def said_by_checks(record: AttemptRecord, evidence: Evidence) -> dict[str, str]:
-    """Return what each check that did not hold said, by name; nothing where that is not here."""
+def observation_of(record: AttemptRecord, evidence: Evidence) -> Observation | None:
+    """Return what the checks saw; None where that is not here."""
     name = record.evidence.get("observation")
     if name is None:
-        return {}
+        return None
     try:
-        observation = Observation.model_validate_json(evidence.get(name))
+        return Observation.model_validate_json(evidence.get(name))
     except (StoreProblem, ValueError):
-        return {}
+        return None
+
+
+def said_by_checks(observation: Observation | None) -> dict[str, str]:
+    """Return what each check that did not hold said, by name."""
     said: dict[str, list[str]] = {}
-    for row in observation.rows:
+    for row in observation.rows if observation is not None else ():
         if row.text and row.outcome != "passed":
             said.setdefault(row.name, []).append(row.text)
     return {check: "\n".join(texts) for check, texts in said.items()}
+
+
+def wanted(record: AttemptRecord) -> JsonValue:
+    """Return what the reference of a benchmark's case gives, as its pack is today; None if unknown.
+
+    None for a verdict that is a pass, too: nobody asks what else would have been right.
+    """
+    from pytest_modelbench.benchmarks.benchmark import Answer
+    from pytest_modelbench.packs.reading import find_packs, read_pack
+
+    if record.verdict is None or record.verdict.passed or not Path(CASES).is_dir():
+        return None
+    for folder in find_packs([Path(CASES)]):
+        if folder.name != record.pack:
+            continue
+        try:
+            pack = read_pack(folder, Path(REFERENCES))
+        except UsageProblem:
+            return None
+        case = next((case for case in pack.cases if case.id == record.case), None)
+        if case is None or case.given is None or case.source is None:
+            return None
+        try:
+            answer = case.source.benchmark.reference(case.given)
+        except Exception:  # whatever code of others raises: the attempt is what was asked for
+            return None
+        if isinstance(answer, Answer):
+            calls: JsonValue = [{name: dict(arguments)} for name, arguments in answer.calls]
+            return (
+                {"calls": calls} if answer.text is None else {"calls": calls, "text": answer.text}
+            )
+    return None
 
 
 def _entries(
@@ -160,14 +200,16 @@ def as_json(
     record: AttemptRecord,
     entries: list[dict[str, JsonValue]],
     said: Mapping[str, str],
+    judged: JsonValue,
     own: Sequence[CheckRecord],
 ) -> dict[str, JsonValue]:
-    """Return record, transcript, what checks said and users' own tests, keys masked and counted."""
+    """Return record, transcript, what checks said or saw, users' own tests; keys are masked."""
     masking = Masking()
     data: dict[str, JsonValue] = {
         "record": masking.value(record.model_dump(mode="json", by_alias=True)),
         "transcript": [masking.value(dict(entry)) for entry in entries],
         "checks_said": masking.value(dict(said)),
+        "judged": masking.value(judged),
         "own_tests": [masking.value(one.model_dump(mode="json", by_alias=True)) for one in own],
     }
     return {**data, "masked": masking.count}

@@ -64,6 +64,7 @@ class FunctionCandidate:
         )
         self.journal.counts.update(turns=0)
         self._printed = ""
+        self._answer: str | None = None
         self._kept = 0
         self._entries: list[JsonValue] = []
 
@@ -92,6 +93,7 @@ class FunctionCandidate:
         options = ["-I", "-S", "-B", "-X", f"pycache_prefix={PLACE}/none"]
         argv = [INTERPRETER, *options, "-c", CHILD.read_text(encoding="utf-8")]
         process = self.box.start(argv, self.spec)
+        self._printed, self._answer = "", None
         how = "returned"
         try:
             assert process.stdin is not None
@@ -108,6 +110,7 @@ class FunctionCandidate:
                 argv=[self.candidate.function],
                 version="function",
                 output=self._printed,
+                returned=self._answer,
                 how=how,
             )
             self.journal.transcript = gzip.compress(
@@ -138,7 +141,8 @@ class FunctionCandidate:
             self._printed = str(told.get("printed", ""))
             if isinstance(raised, str):
                 raise End("function-raised", raised[:DETAIL_CHARS])
-            return answer if isinstance(answer, str) else None
+            self._answer = answer if isinstance(answer, str) else None
+            return self._answer
 
     def _act(self, name: str, arguments: JsonValue, act: Act) -> tuple[str, bool]:
         turns = self.journal.counts["turns"]

@@ -20,6 +20,9 @@ from pytest_modelbench.report.numbers import dollars, duration, plural
 LONGEST_BLOCK = 40
 """Lines of one message that are shown unless all are asked for."""
 
+LONGEST_TEXT = 1000
+"""Characters of one text within data."""
+
 Entry = Mapping[str, JsonValue]
 
 _NOTHING_SAID: Mapping[str, str] = {}
@@ -34,19 +37,24 @@ def render_attempt(
     full: bool = False,
     missing: str = "",
     said: Mapping[str, str] = _NOTHING_SAID,
+    judged: JsonValue = None,
+    wanted: JsonValue = None,
     own: Sequence[CheckRecord] = (),
 ) -> list[str]:
     """Return an attempt in lines; ``entries`` are its transcript.
 
     ``missing`` says why there is no transcript where there was one. ``said`` is what failing checks
-    said, by name: it may quote what is hidden, and is evidence, so not in a record. ``own`` is what
-    users' own tests found.
+    said, by name: it may quote what is hidden, and is evidence, so not in a record. ``judged`` is
+    what the rules of a benchmark saw, ``wanted`` what its reference gives. ``own`` is what users'
+    own tests found.
     """
     page = _Page(max(width, 60), utf8, full)
     body = [*page.heading(record), *page.transcript(entries)]
     if missing:
         body += ["", *page.block("no transcript", missing)]
-    body += ["", *page.usage(record), *page.ending(record, said), *page.own_tests(own)]
+    body += ["", *page.usage(record), *page.ending(record, said)]
+    body += [*page.data("what was judged", judged), *page.data("what the reference gives", wanted)]
+    body += page.own_tests(own)
     if page.masking.count:
         body.append(f"{plural(page.masking.count, 'key')} masked")
     return body
@@ -154,9 +162,18 @@ class _Page:
 
     def program(self, entry: Entry) -> Iterator[str]:
         yield ""
-        yield self.rule("the agent program")
         argv = " ".join(str(word) for word in _list(entry.get("argv")))
-        yield from self.wrapped(f"{entry.get('version') or 'version unknown'} $ {argv}")
+        if entry.get("version") == "function":
+            yield self.rule("the function")
+            yield from self.wrapped(argv)
+            if "returned" in entry:
+                returned = entry["returned"]
+                yield from self.block(
+                    "what it returned", "None" if returned is None else str(returned)
+                )
+        else:
+            yield self.rule("the agent program")
+            yield from self.wrapped(f"{entry.get('version') or 'version unknown'} $ {argv}")
         yield from self.block("what it printed", str(entry.get("output", "")))
         yield from self.wrapped(f"= {entry.get('how')}")
 
@@ -210,6 +227,12 @@ class _Page:
             reason = f": {check.reason}" if check.reason else ""
             yield from self.wrapped(f"  {mark}  {check.name}{reason}   (a test of your own)")
 
+    def data(self, label: str, data: JsonValue) -> Iterator[str]:
+        """Yield data as JSON, of each text the beginning unless all is asked for; None is none."""
+        if data is not None:
+            shown = data if self.full else _shortened(data)
+            yield from self.block(label, json.dumps(shown, indent=2, ensure_ascii=False))
+
     def block(self, label: str, text: str) -> Iterator[str]:
         if label:
             yield self.line(label)
@@ -249,6 +272,14 @@ class _Page:
     def rule(self, title: str) -> str:
         dash = "─" if self.utf8 else "-"
         return f"{dash * 2} {escape(title, utf8=self.utf8)} ".ljust(min(self.width, 72), dash)
+
+
+def _shortened(data: JsonValue) -> JsonValue:
+    if isinstance(data, str) and len(data) > LONGEST_TEXT:
+        return f"{data[:LONGEST_TEXT]}… ({len(data)} characters; --full shows them)"
+    if isinstance(data, list):
+        return [_shortened(one) for one in data]
+    return {k: _shortened(v) for k, v in data.items()} if isinstance(data, dict) else data
 
 
 def _used(usage: Mapping[str, JsonValue]) -> str:

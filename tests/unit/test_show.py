@@ -247,6 +247,43 @@ def test_what_a_failing_check_said_is_shown(
     assert "FAIL  test_add: assertion failed\n" in capsys.readouterr().out
 
 
+def test_what_a_benchmark_judged_and_what_its_reference_gives_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail.csv").write_text("key,text,kind\nA-1,one,bill\n")
+    main(["import", "mail.csv", "--id", "key", "--input", "text", "--expected", "kind=ci"])
+    capsys.readouterr()
+    seen = Observation(kind="benchmark", data={"answer": {"kind": "order", "why": "x" * 1500}})
+    stored = Evidence(tmp_path / "results").put(seen.model_dump_json().encode())
+    record = _record(1, pack="mail", case="A-1", evidence={"observation": stored})
+    path = results_file(tmp_path / "results", "mail", "local", record.started, "run-1")
+    path.parent.mkdir(parents=True)
+    path.write_text(record.to_line() + "\n", encoding="ascii")
+    assert main(["show", "0001"]) == 0
+    text = capsys.readouterr().out
+    assert 'what was judged\n│ {\n│   "answer": {\n│     "kind": "order",\n' in text
+    assert "x… (1500 characters; --full shows them)" in text
+    assert (
+        '"answer": {\n│         "kind": "bill"\n' in text.partition("what the reference gives")[2]
+    )
+    assert main(["show", "0001", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["judged"]["answer"]["kind"] == "order"
+    (tmp_path / "cases" / "mail" / "pack.toml").unlink()
+    assert main(["show", "0001"]) == 0
+    assert "what the reference gives" not in capsys.readouterr().out
+
+
+def test_what_a_function_returned_is_shown() -> None:
+    entry: dict[str, Any] = {"kind": "program", "version": "function", "argv": ["bots:solve"]}
+    entry |= {"output": "", "returned": "a bill", "how": "returned"}
+    text = "\n".join(render_attempt(_record(1), [entry]))
+    assert "── the function ──" in text
+    assert (
+        "bots:solve\nwhat it returned\n│ a bill\nwhat it printed\n│ (nothing)\n= returned" in text
+    )
+
+
 def test_a_transcript_that_is_not_here_is_said(
     stored: Stored, capsys: pytest.CaptureFixture[str]
 ) -> None:

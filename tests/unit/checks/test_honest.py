@@ -252,3 +252,23 @@ def test_files_are_seen_as_they_were_harvested(grade: Grade) -> None:
     )
     assert [row.outcome for row in seen.rows] == ["passed", "failed"]
     assert seen.rows[1].reason == "AssertionError"
+
+
+def test_what_a_check_says_is_its_own_lines_and_none_of_ours(grade: Grade) -> None:
+    seen = grade(
+        """
+        def test_missing(solution):
+            solution.load("no_such_module")
+
+        def test_compared(solution):
+            assert list(solution.load("calc").Stack().push(1)) == 2
+
+        def test_truth(solution):
+            solution.load("calc").parse("x")
+        """,
+        {"calc.py": WORK},
+    )
+    for row, line in zip(seen.rows, ("no_such_module", "== 2", 'parse("x")'), strict=True):
+        assert line in row.text
+        assert "E   " in row.text
+        assert not re.search(r"checks/\w+\.py:\d+: in", row.text)
