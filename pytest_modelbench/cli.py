@@ -53,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("modelbench: interrupted; what it had written stays", file=sys.stderr)
         return INTERRUPTED
+    except OSError as error:  # of a file that a user named or laid: its name says which
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"modelbench: {where}{error.strerror or error}", file=sys.stderr)
+        return USAGE_ERROR
     return status
 
 

@@ -46,6 +46,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Seconds or dollars."""
+
+
 class Record(BaseModel):
     """Base of the records that cross a border (file, wire, process)."""
 
@@ -137,26 +142,26 @@ class Usage(Record):
     whose usage the server did not say; the token sums then cover the other calls only.
     """
 
-    requests: int = 0
-    calls: int = 0
-    unmetered: int = 0
-    input: int | None = None
-    cached: int | None = None
-    cache_written: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    list_usd: float | None = None
-    billed_usd: float | None = None
-    retries: int = 0
-    waits: int = 0
-    wait_seconds: float = 0.0
+    requests: Count = 0
+    calls: Count = 0
+    unmetered: Count = 0
+    input: Count | None = None
+    cached: Count | None = None
+    cache_written: Count | None = None
+    output: Count | None = None
+    reasoning: Count | None = None
+    list_usd: Amount | None = None
+    billed_usd: Amount | None = None
+    retries: Count = 0
+    waits: Count = 0
+    wait_seconds: Amount = 0.0
     price: str = Field(default="", description="where the list price comes from")
-    derived_usd: float | None = Field(
+    derived_usd: Amount | None = Field(
         default=None,
         description="on one's own server: its usd_per_hour over the output tokens a second that "
         "it was measured at; an estimate, apart from list and billed",
     )
-    reported_usd: float | None = Field(
+    reported_usd: Amount | None = Field(
         default=None, description="what an agent program says it cost: shown, and never counted"
     )
 
@@ -190,10 +195,10 @@ class AttemptRecord(Line):
     verdict: Verdict | None = None
     fault: FaultRecord | None = None
     started: str = Field(description="UTC, ISO 8601 with milliseconds and Z")
-    seconds: float = Field(description="wall time")
-    working: float | None = Field(default=None, description="wall time less what the gateway held")
+    seconds: Amount = Field(description="wall time")
+    working: Amount | None = Field(default=None, description="wall time less what the gateway held")
     usage: dict[Role, Usage] = Field(default_factory=dict)
-    counts: dict[str, int] = Field(
+    counts: dict[str, Count] = Field(
         default_factory=dict,
         description="turns, prose_turns, invented_tools, unreadable_arguments, "
         "failed_commands, context_trims, …",

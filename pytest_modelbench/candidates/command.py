@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pydantic import JsonValue
 
 from pytest_modelbench.candidates.flaws import Flaw
 from pytest_modelbench.gateway.windows import Reading, readings_of_output
+from pytest_modelbench.parsing import amount, parse
 from pytest_modelbench.records import Candidate, Command
 
 PLACES = ("task", "task_file", "base_url", "token", "model", "home", "work", "window", "turns")
@@ -78,7 +78,7 @@ def read_told(command: Command, status: int | None, output: str, result: str = "
     told = _end_told(command, status, documents)
     return replace(
         told,
-        cost_usd=_number(_at(documents, command.cost)),
+        cost_usd=amount(_at(documents, command.cost)),
         windows=readings_of_output(documents),
     )
 
@@ -145,15 +145,15 @@ def identity_of_command(command: Command) -> dict[str, JsonValue]:
 def _documents(text: str) -> list[JsonValue]:
     """Return the JSON documents of an output: the whole of it, or its lines that are some."""
     try:
-        return [json.loads(text)]
+        return [parse(text)]
     except ValueError:
         pass
     found: list[JsonValue] = []
     for line in text.splitlines():
         if line.lstrip().startswith("{"):
             try:
-                found.append(json.loads(line))
-            except (ValueError, RecursionError):
+                found.append(parse(line))
+            except ValueError:
                 continue
     return found
 
@@ -174,10 +174,4 @@ def _at(documents: Sequence[JsonValue], path: str) -> JsonValue:
                 value = None
         if value is not None:
             return value
-    return None
-
-
-def _number(value: JsonValue) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-        return float(value)
     return None

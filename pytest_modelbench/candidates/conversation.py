@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from pytest_modelbench.candidates import prompts
+from pytest_modelbench.parsing import parse
 
 Message = dict[str, JsonValue]
 KEPT = 120
@@ -95,7 +96,7 @@ def _short_call(call: JsonValue) -> JsonValue:
     function = call["function"] if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict):
         return call
-    arguments: dict[str, JsonValue] = json.loads(str(function["arguments"]))
+    arguments: dict[str, JsonValue] = parse(str(function["arguments"]))
     kept = {
         key: value[:KEPT] + prompts.trimmed(len(value) - KEPT)
         if isinstance(value, str) and len(value) > 2 * KEPT

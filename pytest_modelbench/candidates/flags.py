@@ -6,12 +6,12 @@ only names a thing is. That a thing was named does not mean that it was there: w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Flag
 
 OUTSIDE = "outside_world"
@@ -95,7 +95,7 @@ def _calls(
             if not isinstance(call, dict):
                 continue
             try:
-                arguments = json.loads(str(call.get("raw", call.get("arguments", ""))))
+                arguments = parse(str(call.get("raw", call.get("arguments", ""))))
             except ValueError:
                 continue
             if isinstance(arguments, dict):

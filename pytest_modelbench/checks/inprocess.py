@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from pytest_modelbench.checks.observation import IN_PROCESS, Observation, Row
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Trust
 from pytest_modelbench.worlds.box import ENVIRONMENT, WORK, Box, BoxSpec, Mount
 from pytest_modelbench.worlds.harvest import FILE_MODE, Harvest, read_folder
@@ -276,7 +277,7 @@ def _understand(data: bytes, nonce: str, said: _Said) -> None:
     """Take the lines that are what they should be; any other makes all of it odd."""
     for line in data.splitlines():
         try:
-            message: Any = json.loads(line)
+            message: Any = parse(line)
             if message["nonce"] != nonce or len(message) < 2:
                 raise ValueError("a line of somebody else's")
             if said.ends:
@@ -302,7 +303,7 @@ def _understand(data: bytes, nonce: str, said: _Said) -> None:
                 said.ends.append(message["end"])
             else:
                 raise ValueError("an end that is no number")
-        except (ValueError, KeyError, TypeError, ValidationError, RecursionError):
+        except (ValueError, KeyError, TypeError, ValidationError):
             said.odd = True
 
 

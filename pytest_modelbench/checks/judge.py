@@ -6,7 +6,6 @@ fault of the judge, never a verdict on the candidate: it is asked again, and the
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pydantic import JsonValue
 from pytest_modelbench.checks.failures import GraderBroken
 from pytest_modelbench.checks.observation import Judgement
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Record
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def read_score(reply: Reply, low: float, high: float) -> tuple[float, str]:
     fenced = _FENCED.fullmatch(text)
     try:
         # NaN and the infinities are no JSON, and no score either.
-        value = json.loads(fenced[1] if fenced else text, parse_constant=str)
-    except (ValueError, RecursionError):
+        value = parse(fenced[1] if fenced else text, parse_constant=str)
+    except ValueError:
         raise Unreadable("no score") from None
     if not isinstance(value, dict) or "score" not in value:
         raise Unreadable("no score")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +16,14 @@ from pytest_modelbench.checks.observation import GRADER_VERSION, Observation
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.packs.model import Case
 from pytest_modelbench.packs.reading import find_packs, read_pack
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.protocols.protocol import protocol_named
 from pytest_modelbench.records import AttemptRecord, Identity, Outcome, seal_holds
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
-from pytest_modelbench.store.layout import require_stored, results_files
+from pytest_modelbench.store.layout import open_results, require_stored, results_files
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import identities
 
@@ -128,10 +128,10 @@ class _Auditor:
         self._good: set[str] = set()
 
     def file(self, path: Path) -> None:
-        with path.open("rb") as file:
+        with open_results(path) as file:
             for number, line in enumerate(file, 1):
                 try:
-                    raw = json.loads(line)
+                    raw = parse(line)
                 except ValueError:
                     continue  # the reader tells of it, torn or damaged
                 if isinstance(raw, dict) and raw.get("kind") in ("attempt", "regrade", "check"):

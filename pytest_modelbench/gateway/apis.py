@@ -23,6 +23,7 @@ from pytest_modelbench.gateway.replies import Exchange, Reply, ReplyOutcome, ref
 from pytest_modelbench.gateway.responses import Responses
 from pytest_modelbench.gateway.upstream import Asking, wires_of
 from pytest_modelbench.gateway.wire import GatewayConfig
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Candidate
 
 REQUEST_BYTES = 256 * 2**20
@@ -269,8 +270,8 @@ def _token(request: web.Request) -> str:
 
 def _body(raw: bytes) -> dict[str, JsonValue]:
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        body = parse(raw)
+    except ValueError as error:
         raise BadRequest(f"the request is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadRequest("the request is not a JSON object")

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from pytest_modelbench.gateway import sse
 from pytest_modelbench.gateway.replies import Exchange
+from pytest_modelbench.parsing import parse
 
 Object = dict[str, JsonValue]
 
@@ -171,8 +172,8 @@ def _pieces(raw: bytes) -> Iterable[Object]:
 
 def _parsed(text: str) -> Object | None:
     try:
-        value = json.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
+        value = parse(text.removeprefix("\ufeff"))
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

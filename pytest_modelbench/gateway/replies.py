@@ -26,6 +26,7 @@ from pytest_modelbench.gateway.toolcalls import (
     readable_arguments,
 )
 from pytest_modelbench.gateway.usage import UNKNOWN, CallUsage, read_usage
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Record
 
 __all__ = ["Exchange", "Reply", "ReplyOutcome", "ToolCall", "classify", "refusal"]
@@ -334,9 +335,9 @@ def _streamed(exchange: Exchange, text: str) -> bool:
 
 def _json(text: str) -> JsonValue:
     try:
-        value: JsonValue = json.loads(text.removeprefix("\ufeff"))
+        value: JsonValue = parse(text.removeprefix("\ufeff"))
         return _cleaned(value, text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from pytest_modelbench.parsing import parse
+
 DONE = "[DONE]"
 
 
@@ -54,8 +56,8 @@ def assemble(raw: bytes) -> Assembled:
             merged.done = True
             continue
         try:
-            piece = json.loads(data)
-        except (ValueError, RecursionError):
+            piece = parse(data)
+        except ValueError:
             merged.broken = merged.broken or data[:200]
             continue
         if not isinstance(piece, dict):

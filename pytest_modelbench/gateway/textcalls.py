@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from pytest_modelbench.parsing import parse
+
 
 @dataclass(frozen=True)
 class TextCall:
@@ -56,8 +58,8 @@ def holds_call(text: str, tools: Collection[str]) -> bool:
 
 def _read(text: str) -> list[TextCall]:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse(text)
+    except ValueError:
         return []
     found: list[TextCall] = []
     for item in value if isinstance(value, list) else [value]:

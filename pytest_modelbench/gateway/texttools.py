@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from pytest_modelbench.gateway.textcalls import TextCall
+from pytest_modelbench.parsing import parse, parse_at
 
 TEXT = "text"
 """The name of this protocol in ``tuning.tool_parser``."""
@@ -158,8 +160,8 @@ def _content(text: str, at: int, close: str) -> tuple[tuple[tuple[str, JsonValue
     """
     start = at + len(text[at:]) - len(text[at:].lstrip())
     try:
-        value, after = json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
+        value, after = parse_at(text, start)
+    except ValueError:
         end = text.find(close, at)
         body = text[at:] if end < 0 else text[at:end]
         after = len(text) if end < 0 else end + len(close)
@@ -212,7 +214,7 @@ def _written(call: TextCall, tools: Schemas) -> tuple[str, str] | None:
     if not isinstance(required, list) or not {"path", "content"} <= set(map(str, required)):
         return None
     try:
-        given = json.loads(call.raw)
+        given = parse(call.raw)
     except ValueError:
         return None
     path = given.get("path") if isinstance(given, dict) else None
@@ -259,8 +261,8 @@ def _unwrapped(value: str) -> str:
 def _sole(text: str, tools: Schemas) -> TextCall | None:
     fenced = _FENCED.match(text.strip())
     try:
-        value = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
+        value = parse(fenced[1] if fenced else text)
+    except ValueError:
         return None
     if not isinstance(value, dict) or set(value) != {"name", "input"}:
         return None
@@ -281,22 +283,30 @@ def _typed(given: JsonValue, tools: Schemas, name: str) -> JsonValue:
     return {key: _value(one, _object(properties.get(key))) for key, one in given.items()}
 
 
+LONGEST_NUMBER = 300
+"""Characters. Python turns no text of thousands of digits into a number."""
+
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+
+
 def _value(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
     if not isinstance(value, str):
         return value
     declared = schema.get("type")
     kinds = declared if isinstance(declared, list) else [declared]
     plain = value.strip()
-    if "integer" in kinds and re.fullmatch(r"[+-]?\d+", plain):
-        return int(plain)
-    if "number" in kinds and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", plain):
-        return int(plain) if re.fullmatch(r"[+-]?\d+", plain) else float(plain)
+    if len(plain) <= LONGEST_NUMBER:
+        whole = re.fullmatch(r"[+-]?\d+", plain)
+        if whole and not {"integer", "number"}.isdisjoint(map(str, kinds)):
+            return int(plain)
+        if "number" in kinds and re.fullmatch(_NUMBER, plain) and math.isfinite(float(plain)):
+            return float(plain)
     if "boolean" in kinds and plain.lower() in ("true", "false"):
         return plain.lower() == "true"
     if "string" not in kinds and plain[:1] in ("{", "["):
         try:
-            parsed: JsonValue = json.loads(plain)
-        except (ValueError, RecursionError):
+            parsed: JsonValue = parse(plain)
+        except ValueError:
             return value
         return parsed
     return value
@@ -306,7 +316,7 @@ def _block(function: Mapping[str, JsonValue]) -> str:
     """Return a call of the history as the protocol writes it."""
     raw = function.get("arguments")
     try:
-        given = json.loads(raw) if isinstance(raw, str) else raw
+        given = parse(raw) if isinstance(raw, str) else raw
     except ValueError:
         given = raw
     call = json.dumps({"name": function.get("name"), "input": given}, ensure_ascii=False)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from pydantic import Field, JsonValue
 
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Record
 
 NOT_JSON = "arguments-not-json"
@@ -120,14 +121,14 @@ def _arguments(raw: str) -> tuple[dict[str, JsonValue] | None, str]:
     if not raw.strip():
         return {}, ""
     try:
-        value = json.loads(raw, parse_constant=_no_constant)
+        value = parse(raw, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         near = raw[max(0, error.pos - 20) : error.pos + 20]
         return None, (
             f"the arguments are not JSON: {error.msg} at line {error.lineno} column {error.colno}"
             f" (near {clean(near)!r})"
         )
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return None, f"the arguments are not JSON: {error}"
     if not isinstance(value, dict):
         return None, f"the arguments are JSON, but not an object: {type(value).__name__}"

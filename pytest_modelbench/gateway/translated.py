@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from pytest_modelbench.gateway.received import BodyTooLong, Received
 from pytest_modelbench.gateway.replies import Exchange
 from pytest_modelbench.gateway.upstream import Call, Target
+from pytest_modelbench.parsing import parse
 
 TAKES_CLIENT = frozenset(
     {
@@ -180,8 +181,8 @@ class _Seen:
             return Exchange(200, {}, json.dumps(body).encode())
         raw = last.body
         try:
-            native = json.loads(raw)
-        except (ValueError, RecursionError):
+            native = parse(raw)
+        except ValueError:
             return last.whole(self.requests)
         if isinstance(native, dict):
             _overlay(body, native)
@@ -303,7 +304,7 @@ def _name(error: Exception) -> tuple[str, str, int]:
 
 def _is_json(received: Received) -> bool:
     try:
-        json.loads(received.body)
-    except (ValueError, RecursionError):
+        parse(received.body)
+    except ValueError:
         return False
     return True

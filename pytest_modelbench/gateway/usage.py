@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from pytest_modelbench.parsing import amount
 from pytest_modelbench.records import Record
 
 
@@ -30,6 +31,9 @@ class CallUsage(Record):
 
 
 UNKNOWN = CallUsage()
+
+MOST_TOKENS = 10**12
+"""Of one reply. More is no count."""
 
 
 def read_usage(body: Mapping[str, JsonValue], *, reasoning_beside: bool = False) -> CallUsage:
@@ -76,7 +80,7 @@ def _openai(usage: Mapping[str, JsonValue], reasoning_beside: bool) -> CallUsage
         cache_written=written,
         output=output,
         reasoning=reasoning,
-        billed_usd=_amount(usage.get("cost")),
+        billed_usd=amount(usage.get("cost")),
     )
 
 
@@ -143,14 +147,8 @@ def _first(values: Mapping[str, JsonValue], *names: str) -> int | None:
             continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and value >= 0:
+        if isinstance(value, int) and 0 <= value <= MOST_TOKENS:
             return value
-    return None
-
-
-def _amount(value: JsonValue) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-        return float(value)
     return None
 
 

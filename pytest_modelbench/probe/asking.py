@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.transcript import read_transcript
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Candidate, Limits
 
 NO_SUCH_MODEL = "modelbench-no-such-model"
@@ -114,7 +114,7 @@ class Asking:
 def numbers_in(raw: str, *names: str) -> Iterator[int]:
     """Yield the whole numbers at some keys, however deep in a JSON text."""
     try:
-        value: JsonValue = json.loads(raw)
+        value: JsonValue = parse(raw)
     except ValueError:
         return
     stack = [value]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from pytest_modelbench.gateway.prices import own_server, price_table
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.probe.asking import MISNAMED, STREAMED, Answer, Asking, numbers_in
 from pytest_modelbench.probe.finding import Finding, State
 from pytest_modelbench.records import Candidate
@@ -223,7 +223,7 @@ def schema(ask: Asking) -> Finding:
     answer = ask("Tell me about Oslo.", response_format=wanted, max_tokens=128)
     text = (answer.reply.answer or "") if answer.reply is not None else ""
     try:
-        value = json.loads(text)
+        value = parse(text)
     except ValueError:
         value = None
     held = isinstance(value, dict) and set(value) == {"city", "people"}

@@ -24,6 +24,7 @@ from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.client import Session
 from pytest_modelbench.packs.model import BENCHMARK, Case
 from pytest_modelbench.packs.source import BenchmarkCase
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.protocols.functions import FunctionCandidate
 from pytest_modelbench.protocols.protocol import Harvested, Services
 from pytest_modelbench.records import REFERENCE, SEED, Candidate, Limits, Role, Trust, Verdict
@@ -102,7 +103,7 @@ class BenchmarkProtocol:
         benchmark, given = _of(case)
         benchmark.box = services.box
         try:
-            left: JsonValue = json.loads(harvested.harvest.files[HARVEST])
+            left: JsonValue = parse(harvested.harvest.files[HARVEST])
         except (KeyError, ValueError) as error:
             raise Fault(
                 "grader", f"the harvest holds no {HARVEST}: {error}", stage="grade"

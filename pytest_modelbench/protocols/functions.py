@@ -21,6 +21,7 @@ from pytest_modelbench.candidates.clock import Clock, End
 from pytest_modelbench.candidates.function import source_of
 from pytest_modelbench.candidates.journal import Journal
 from pytest_modelbench.errors import Fault
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Candidate, Limits
 from pytest_modelbench.worlds.box import INTERPRETER, Box, BoxSpec, Mount
 
@@ -215,8 +216,8 @@ class _Pipe:
             self._read += piece
         line, _, self._read = self._read.partition(b"\n")
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = parse(line)
+        except ValueError:
             message = None
         if not isinstance(message, dict):
             raise _Silent("function-ended", "what its process sent is no message")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import AttemptRecord, CheckRecord, Usage
 from pytest_modelbench.report.costs import oddity
 from pytest_modelbench.report.escape import escape
@@ -180,7 +181,7 @@ class _Page:
     def call(self, name: JsonValue, arguments: JsonValue, label: str = "call") -> Iterator[str]:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         try:
-            parsed = json.loads(text)
+            parsed = parse(text)
         except ValueError:
             parsed = None
         if isinstance(parsed, dict):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_modelbench.errors import UsageProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.report.rows import CaseFigures
 from pytest_modelbench.report.scorecard import Scorecard
 
@@ -67,7 +67,7 @@ class StoredScorecards:
     def __init__(self, path: Path, shown: str = "") -> None:
         self._shown = shown or path.name
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else f"not JSON: {error}"
             raise UsageProblem(

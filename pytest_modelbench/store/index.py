@@ -13,7 +13,6 @@ the current series, and at one identity:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.store.entry import Digests, Entry, HasDigests
 from pytest_modelbench.words import REFERENCE, Cell
 
@@ -279,7 +279,7 @@ class Index:
         try:
             with entry.path.open("rb") as file:
                 file.seek(entry.offset)
-                record = AttemptRecord.model_validate(json.loads(file.readline()))
+                record = AttemptRecord.model_validate(parse(file.readline()))
         except (OSError, ValueError) as error:
             raise StoreProblem(
                 f"the record {entry.id} can no longer be read: {error}",

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote, unquote
 
 from pytest_modelbench.errors import StoreProblem, UsageProblem
@@ -60,14 +61,42 @@ def moment_of(started: str) -> str:
 def results_files(
     root: Path, packs: Collection[str] | None = None, candidates: Collection[str] | None = None
 ) -> Iterator[Path]:
-    """Yield every results file in a stable order; None means all packs, all candidates."""
+    """Yield every results file in a stable order; None means all packs, all candidates.
+
+    Raises:
+        StoreProblem: something else has the name of one: what it held is not known.
+    """
     for pack in _folders(root):
         if packs is not None and unquoted(pack.name) not in packs:
             continue
         for candidate in _folders(pack):
             if candidates is not None and unquoted(candidate.name) not in candidates:
                 continue
-            yield from sorted(candidate.glob("*.jsonl"))
+            for path in sorted(candidate.glob("*.jsonl")):
+                _require_file(path)
+                yield path
+
+
+def open_results(path: Path) -> BinaryIO:
+    """Open a file of results to be read; StoreProblem where that cannot be done."""
+    _require_file(path)
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():  # gone, a folder, a pipe that nobody writes, a link to nowhere
+        raise _unreadable(path, "it is no file")
+
+
+def _unreadable(path: Path, why: str) -> StoreProblem:
+    return StoreProblem(
+        f"results cannot be read: {why}",
+        path=path,
+        remedy="mend that, or move it out of the results, for what it holds is not known",
+    )
 
 
 def stored_candidates(root: Path) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.store.layout import LOCKS, prepare
 
 WAIT_SECONDS = 60.0
@@ -266,7 +267,7 @@ def _read_file(path: Path) -> dict[str, object]:
 
 def _parsed(data: bytes) -> dict[str, object]:
     try:
-        found = json.loads(data)
+        found = parse(data)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -18,9 +18,10 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Record
 from pytest_modelbench.stats import Stage, look_alpha
-from pytest_modelbench.store.layout import prepare
+from pytest_modelbench.store.layout import open_results, prepare
 
 SCHEMA = 1
 LOOKS = "looks.jsonl"
@@ -135,13 +136,15 @@ class Looks:
         path = root / LOOKS
         if not path.exists():
             return cls()
+        with open_results(path) as file:
+            data = file.read()
         looks: dict[tuple[str, str], Look] = {}
         damages = []
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        for number, line in enumerate(data.splitlines(), 1):
             if not line.strip():
                 continue
             try:
-                raw = json.loads(line)
+                raw = parse(line)
                 version = raw["schema"]
                 if version == SCHEMA:
                     look = Look.model_validate(raw)

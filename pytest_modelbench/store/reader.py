@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 from pydantic_core import from_json
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.store.entry import Detail, Digests, Entry, Origin, Spent
+from pytest_modelbench.store.heads import header_of
 from pytest_modelbench.store.index import Damage, Index, RunHeader
-from pytest_modelbench.store.layout import results_files
+from pytest_modelbench.store.layout import open_results, results_files
 from pytest_modelbench.store.pause import collector_paused
-from pytest_modelbench.words import SCHEMA, Outcome, Role, Stage
+from pytest_modelbench.words import SCHEMA, Outcome, Role, Stage, Trust
 
 
 def read(
@@ -51,7 +54,7 @@ def read_headers(
     """
     headers = []
     for path in results_files(root, packs, candidates):
-        with path.open("rb") as file:
+        with open_results(path) as file:
             header = next((found for line in file if (found := _headed(line, path))), None)
         if isinstance(header, RunHeader):
             headers.append(header)
@@ -83,7 +86,7 @@ class _Reader:
         number = 0
         take = self._take
         self._origins.clear()
-        with path.open("rb") as file:
+        with open_results(path) as file:
             for line in file:
                 number += 1
                 try:
@@ -96,16 +99,18 @@ class _Reader:
 
     # Any: JSON that no model has checked; what is used of it is checked here, line by line.
     def _take(self, raw: dict[str, Any], path: Path, offset: int, number: int) -> None:
+        if not isinstance(raw, dict):
+            raise TypeError("it is not a JSON object")
         if raw["schema"] != SCHEMA:
             raise StoreProblem(
-                f"schema version {raw['schema']!r} is not known, this program reads {SCHEMA}",
+                f"schema version {raw['schema']!r:.40} is not known, this program reads {SCHEMA}",
                 path=path,
                 line=number,
                 remedy="upgrade pytest-modelbench, or move the file out of the results",
             )
         kind = raw["kind"]
         if kind == "run":
-            self._index.add_header(_header(raw, path))
+            self._index.add_header(header_of(raw, path))
             return
         if kind == "check":
             from pytest_modelbench.records import CheckRecord
@@ -143,7 +148,7 @@ class _Reader:
             reason = verdict.get("reason", "")
             if verdict["passed"] is not (outcome is Outcome.PASSED):
                 raise ValueError("outcome and verdict contradict each other")
-            if not 0 <= reward <= 1:
+            if not (_is_amount(reward) and reward <= 1):
                 raise ValueError(f"the reward {reward} is not within 0 and 1")
             reward = self._rewards.setdefault(reward, reward)
         name, started, repeat, seconds = raw["id"], raw["started"], raw["repeat"], raw["seconds"]
@@ -153,13 +158,10 @@ class _Reader:
         if origin is None:
             origin = Origin(path, *(intern(part, part) for part in shared))
             self._origins[shared] = origin
-        if not (
-            type(name) is str
-            and type(started) is str
-            and type(repeat) is int
-            and type(seconds) in (float, int)
-        ):
-            raise TypeError("id, started, repeat or seconds has the wrong type")
+        if set(map(type, (name, started, case, reason, grades, *shared, *parts))) != _TEXTS:
+            raise TypeError("one of its texts is something else")
+        if type(repeat) is not int or repeat < 1 or not _is_amount(seconds):
+            raise ValueError("repeat or seconds is no number that counts")
         entry = Entry(
             origin,
             offset,
@@ -190,40 +192,58 @@ class _Reader:
                     if not c["passed"]
                 ]
             )
+            if failing not in self._failing and not all(
+                type(word) is str for check in failing for word in check
+            ):
+                raise TypeError("a check's name or reason is no text")
             failing = self._failing.setdefault(failing, failing)
         spent: Spent | None = None
         others: tuple[tuple[str, Spent], ...] = ()
         for role, usage in get("usage", _NOTHING).items():
             used = Spent(*map(usage.get, Spent._fields, _UNSPENT))
+            if not all([value is None or _is_amount(value) for value in used]):
+                raise ValueError(f"the usage of {role} has a number that counts nothing")
             if role == _CANDIDATE:
                 spent = used
             else:
                 others += ((role, used),)
         counts = get("counts", _NOTHING)
+        known = self._counts.get(tuple(counts.items()))
+        if known is None:
+            if not all(type(count) is int and count >= 0 for count in counts.values()):
+                raise ValueError("counts has a number that counts nothing")
+            known = self._counts[tuple(counts.items())] = counts
+        working, measures = get("working"), verdict.get("measures")
+        if not (working is None or _is_amount(working)):
+            raise ValueError("working is no number of seconds")
+        if measures and not all(type(one) in _NUMBERS for one in measures.values()):
+            raise TypeError("measures has something that is no number")
         intern = self._strings.setdefault
         trust, box = verdict.get("trust", "trusted"), get("box", "")
         served = get("served_model", "")
+        if trust not in _TRUSTS or type(box) is not str or type(served) is not str:
+            raise TypeError("trust, box or served_model is no word for it")
         return Detail(
             spent,
             others,
-            self._counts.setdefault(tuple(counts.items()), counts),
+            known,
             failing,
             intern(trust, trust),
             intern(box, box),
             get("scripted", False) is True,
-            get("working"),
+            working,
             intern(served, served),
             work_of(get("harvest"), get("evidence", _NOTHING)),
-            verdict.get("measures"),
+            measures,
         )
 
     def _compare(self, entry: Entry, raw: dict[str, Any], number: int) -> None:
         """Say loudly when one id stands over two different tries; a copied line is none."""
         first = self._index.find(entry.id)
         assert first is not None  # add() has just found it
-        with first.path.open("rb") as file:
+        with open_results(first.path) as file:
             file.seek(first.offset)
-            stored = json.loads(file.readline())
+            stored = _parsed(file.readline())
         if stored != raw:
             self._index.damages.append(
                 Damage(
@@ -254,14 +274,22 @@ def _parsed(line: bytes) -> Any:  # Any: JSON, checked by _take
     try:
         return from_json(line, cache_strings="keys")
     except ValueError:
-        return json.loads(line.decode())
+        return parse(line.decode())
 
 
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _STAGES = {str(stage): stage for stage in Stage}
+_TRUSTS = frozenset(map(str, Trust))
+_TEXTS = {str}
+_NUMBERS = (int, float)
 _NOTHING: dict[str, Any] = {}  # Any: as above
 _CANDIDATE = str(Role.CANDIDATE)
 _UNSPENT = tuple(Spent._field_defaults.values())
+
+
+def _is_amount(value: Any) -> bool:  # Any: JSON as above
+    """Tell whether a value is a finite number that is not below 0."""
+    return type(value) in _NUMBERS and 0 <= value < math.inf
 
 
 # Any: JSON as above
@@ -273,31 +301,11 @@ def work_of(harvest: Mapping[str, str] | None, evidence: Mapping[str, str]) -> i
     return None if name is None else hash(name)
 
 
-def _header(raw: dict[str, Any], path: Path) -> RunHeader:
-    grid = raw["grid"]
-    return RunHeader(
-        path=path,
-        run=raw["run"],
-        started=raw["started"],
-        pack=raw["pack"],
-        candidate=raw["candidate"],
-        note=raw.get("note", ""),
-        cases=tuple(grid["cases"]),
-        candidates=tuple(grid["candidates"]),
-        repeats=int(grid["repeats"]),
-        facts=raw.get("facts", {}),
-        versions=raw.get("versions", {}),
-        fresh={case: tuple(repeats) for case, repeats in raw.get("fresh", {}).items()},
-        draw=raw.get("draw", {}),
-        gates=tuple(raw.get("gates", ())),
-    )
-
-
 def _headed(line: bytes, path: Path) -> RunHeader | bool:
     """Return a header, True for another whole line, False for a line that cannot be used."""
     try:
         raw = _parsed(line)
-        return _header(raw, path) if raw["kind"] == "run" else True
+        return header_of(raw, path) if raw["kind"] == "run" else True
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
 
@@ -337,8 +345,12 @@ def _what_is_wrong(line: bytes, error: Exception) -> str:
     from pytest_modelbench.records import AttemptRecord
 
     try:
-        AttemptRecord.model_validate(json.loads(line))
+        raw = _parsed(line)
+        if not isinstance(raw, dict) or raw.get("kind") != "run":
+            AttemptRecord.model_validate(raw)
     except ValidationError as invalid:
         first = invalid.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+    except ValueError:  # of another kind: what cannot be parsed
+        pass
     return f"no result: {error}" if not isinstance(error, KeyError) else f"no {error} in it"

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import AttemptRecord
 from pytest_modelbench.store.layout import EVIDENCE, prepare
 from pytest_modelbench.store.reader import read
@@ -61,9 +62,9 @@ class Unfinished:
         notes = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
         adopted = 0
         for path in notes:
-            with suppress(ValueError, KeyError, OSError):
-                content = json.loads(path.read_text(encoding="utf-8"))
-                record = AttemptRecord.model_validate(json.loads(content["line"]))
+            with suppress(ValueError, KeyError, TypeError, OSError):
+                content = parse(path.read_text(encoding="utf-8"))
+                record = AttemptRecord.model_validate(parse(content["line"]))
                 known = read(self.root, [record.pack], [record.candidate])
                 if known.find(record.id) is None:
                     with Writer(self.root, RunInfo.model_validate(content["run"])) as writer:

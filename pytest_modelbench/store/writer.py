@@ -13,6 +13,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from pytest_modelbench.errors import StoreProblem
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import SCHEMA, AttemptRecord, Candidate, Cell, CheckRecord, Record
 from pytest_modelbench.store.layout import LOCKS, prepare, quoted, results_file
 
@@ -209,10 +210,10 @@ class _ResultsFile:
                 return False
             line += part
         try:
-            stored = json.loads(line.partition(b"\n")[0])
+            stored = parse(line.partition(b"\n")[0])
         except ValueError:
             return False
-        wanted = json.loads(header)
+        wanted = parse(header)
         keys = ("kind", "run", "pack", "candidate")
         return isinstance(stored, dict) and all(stored.get(k) == wanted[k] for k in keys)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.worlds.ownership import give
 from pytest_modelbench.worlds.walk import Entry, Kind, Walk
 
@@ -164,7 +165,7 @@ def from_manifest(text: str, blob: Callable[[str], bytes]) -> Harvest:
     its hash says, or the digest is not that of the files.
     """
     try:
-        document = json.loads(text)
+        document = parse(text)
         if document["manifest"] != MANIFEST_VERSION:
             raise ValueError(f"manifest version {document['manifest']!r} is not known")
         files: dict[str, bytes] = {}
@@ -183,7 +184,7 @@ def from_manifest(text: str, blob: Callable[[str], bytes]) -> Harvest:
         found = Harvest(files, modes, oddities, bool(document["truncated"]))
         if found.digest != document["digest"]:
             raise ValueError("the digest is not that of the files")
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no manifest of a harvest: {error!r}") from error
     return found
 

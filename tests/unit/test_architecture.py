@@ -117,7 +117,7 @@ def rows() -> list[list[str]]:
 
 
 def test_table_is_read_whole(rows: list[list[str]]) -> None:
-    assert rows[0] == ["errors", "words", "records"]
+    assert rows[0] == ["errors", "words", "parsing", "records"]
     assert ["protocols", "benchmarks"] in rows
     assert rows[-1][0] == "cli"
     names = [name for row in rows for name in row]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from pytest_modelbench.benchmarks.jsonworlds.scoring import RULES_VERSION
 from pytest_modelbench.benchmarks.jsonworlds.state import State
 from pytest_modelbench.benchmarks.jsonworlds.tasks import Task, read_tasks
 from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.parsing import parse
 
 APPS: Mapping[str, Callable[[State], list[Tool]]] = {
     "gmail": gmail,
@@ -105,7 +105,7 @@ def read_records(path: Path) -> Iterator[Task]:
 
 def _parsed(text: str, path: Path) -> list[JsonValue]:
     try:
-        found = json.loads(text)
+        found = parse(text)
         return found if isinstance(found, list) else [found]
     except ValueError:
         pass
@@ -113,7 +113,7 @@ def _parsed(text: str, path: Path) -> list[JsonValue]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                parsed.append(json.loads(line))
+                parsed.append(parse(line))
             except ValueError as error:
                 what = f"is no JSON: {error}"
                 raise PackProblem(
@@ -125,7 +125,7 @@ def _parsed(text: str, path: Path) -> list[JsonValue]:
 def _task(raw: JsonValue, number: int, path: Path) -> Task:
     record = raw if isinstance(raw, dict) else {}
     info, prompt = record.get("info"), record.get("prompt")
-    info = json.loads(info) if isinstance(info, str) else info
+    info = parse(info) if isinstance(info, str) else info
     name = record.get("task")
     if not isinstance(info, dict) or not isinstance(prompt, list) or not isinstance(name, str):
         what = f"record {number} has no task, prompt or info"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.parsing import parse
 
 NON_LIVE = (
     "simple_python",
@@ -101,7 +101,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, JsonValue]]]:
             if not line.strip():
                 continue
             try:
-                raw = json.loads(line)
+                raw = parse(line)
             except ValueError as error:
                 raise PackProblem(
                     f"is not JSON: {error}", path=path, line=number, remedy="mend the line"

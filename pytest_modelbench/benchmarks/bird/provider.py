@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from pytest_modelbench.benchmarks.bird.scores import (
 )
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.source import BenchmarkCase
+from pytest_modelbench.parsing import parse
 from pytest_modelbench.records import Check, Verdict
 
 WRONG_GOLDS = frozenset({129, 271, 635, 646, 1006, 1011, 1014, 1113, 1199, 1279})
@@ -87,7 +87,7 @@ class Bird(Benchmark[Query]):
 
     def cases(self) -> Iterator[BenchmarkCase]:
         """Yield a case a question on the databases that are wanted."""
-        found = json.loads(self.questions.read_text(encoding="utf-8"))
+        found = parse(self.questions.read_text(encoding="utf-8"))
         if not isinstance(found, list):
             raise PackProblem("is no list of questions", path=self.questions, remedy="see the docs")
         seen: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from pytest_modelbench.benchmarks.benchmark import Answer
 from pytest_modelbench.benchmarks.jsonworlds.state import State, laid_over
 from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.parsing import parse
 
 WORLD_FILE = "world.json"
 TASKS_FOLDER = "tasks"
@@ -61,7 +62,7 @@ def read_tasks(folder: Path) -> Iterator[Task]:
 def read_state(path: Path) -> State:
     """Return the world of a JSON file, app → collection → records."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PackProblem(f"cannot be read: {error}", path=path, remedy="mend it") from None
     if not isinstance(found, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pytest_modelbench.errors import PackProblem
+from pytest_modelbench.parsing import parse
 
 PASSES_UNCHANGED = frozenset({"30468", "CF_4909", "CF_8276", "570-43", "193-42"})
 """Tasks with a case whose input passes as it is: SpreadsheetBench issue 7, and seen here."""
@@ -46,7 +46,7 @@ def read_tasks(folder: Path) -> Iterator[Task]:
     """
     path = folder / DATASET
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PackProblem(
             f"cannot be read: {error}", path=path, remedy="take upstream's dataset.json"

@@ -25,6 +25,7 @@ from pytest_modelbench.benchmarks.tables.comparing import RULES_VERSION, best_gu
 from pytest_modelbench.benchmarks.tables.importing import ATTACHMENTS, CASES_FILE, SHARED
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.source import BenchmarkCase
+from pytest_modelbench.parsing import parse, parse_at
 from pytest_modelbench.records import Check, Verdict
 
 PRESENT = "answer-present"
@@ -169,7 +170,7 @@ class Table(Benchmark[Desk]):
             return PackProblem(what, path=self.path, line=number, remedy=remedy)
 
         try:
-            raw = json.loads(line)
+            raw = parse(line)
         except ValueError as error:
             raise wrong(f"is not JSON: {error}") from None
         raw = raw if isinstance(raw, dict) else {}
@@ -216,13 +217,12 @@ class Table(Benchmark[Desk]):
 
 def object_in(text: str, fields: Sequence[str]) -> dict[str, JsonValue]:
     """Return the fields of the last JSON object in a text that has any of them; {} for none."""
-    decoder = json.JSONDecoder()
     found: dict[str, JsonValue] = {}
     at = text.find("{")
     while at >= 0:
         try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+            value, end = parse_at(text, at)
+        except ValueError:
             value, end = None, at + 1
         if isinstance(value, dict) and any(name in value for name in fields):
             found = {name: value[name] for name in fields if name in value}

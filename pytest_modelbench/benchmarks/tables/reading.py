@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_modelbench.errors import PackProblem, UsageProblem
+from pytest_modelbench.parsing import parse
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -141,8 +142,8 @@ def _read_json_lines(path: Path, text: str) -> TableFile:
         if not line.strip():
             continue
         try:
-            raw = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            raw = parse(line)
+        except ValueError as error:
             raise PackProblem(
                 f"is not JSON: {error}", path=path, line=number, remedy="mend the line"
             ) from error

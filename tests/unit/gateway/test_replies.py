@@ -204,6 +204,18 @@ def test_more_than_one_choice_leaves_the_output_unknown() -> None:
     assert (usage.input, usage.output) == (9, None)
 
 
+@pytest.mark.parametrize("count", ["1e999", "1e300", "9" * 400, "-3", "NaN", '"9"', "1.5"])
+def test_a_count_that_can_be_none_is_unknown(count: str) -> None:
+    message = '{"message": {"content": "42"}, "finish_reason": "stop"}'
+    told = f'{{"prompt_tokens": {count}, "completion_tokens": 2, "cost": {count}}}'
+    body = f'{{"choices": [{message}], "usage": {told}}}'
+
+    usage = classify(Exchange(200, {}, body.encode()), now=NOW).usage
+
+    assert (usage.input, usage.output) == (None, 2)
+    assert usage.billed_usd in (None, 1e300, 1.5)
+
+
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=3)

@@ -54,6 +54,12 @@ BARE = '{"name": "read", "input": {"path": "a"}}'
             [("save", {"path": "p", "content": "<tool_result>"})],
             id="a-result-within-an-argument-is-none",
         ),
+        pytest.param(
+            invoke("set", n="9" * 5000, x="1e999", rows="[" * 900 + "]" * 900),
+            "",
+            [("set", {"n": "9" * 5000, "x": "1e999", "rows": "[" * 900 + "]" * 900})],
+            id="what-is-no-number-and-no-list-stays-text",
+        ),
         # 2. Blocks of JSON: the first run.
         pytest.param(A, "", [READ_A], id="one"),
         pytest.param(f"First this.\n{A}", "First this.", [READ_A], id="text-before"),

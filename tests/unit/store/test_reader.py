@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,9 @@ from pytest_modelbench.records import (
     Verdict,
 )
 from pytest_modelbench.store.entry import Spent
-from pytest_modelbench.store.reader import read
+from pytest_modelbench.store.index import Index
+from pytest_modelbench.store.looks import LOOKS, Looks
+from pytest_modelbench.store.reader import is_all, read, read_headers
 
 Store = Callable[..., Path]
 MakeRecord = Callable[..., AttemptRecord]
@@ -129,6 +133,16 @@ def test_damage_in_the_middle_is_said_and_the_others_count(six: tuple[Path, Path
         ({"verdict": {"passed": False, "reward": 0}}, "contradict"),
         ({"verdict": {"passed": True, "reward": 7}}, "verdict.reward: "),
         ({"kind": "wish"}, "kind: String should match"),
+        ({"usage": []}, "usage: Input should be a valid dict"),
+        ({"usage": {"candidate": {"input": -1}}}, "usage.candidate.input: "),
+        ({"usage": {"candidate": {"output": "some"}}}, "usage.candidate.output: "),
+        ({"counts": {"turns": [2]}}, "counts.turns: "),
+        ({"working": -1.0}, "working: "),
+        ({"candidate": 3}, "candidate: "),
+        ({"box": 3}, "box: "),
+        ({"evidence": ["x"]}, "evidence: "),
+        ({"verdict": {"passed": True, "reward": 1, "trust": "x"}}, "verdict.trust: "),
+        ({"verdict": {"passed": True, "reward": 1, "measures": {"a": "b"}}}, "measures.a: "),
     ],
 )
 def test_json_that_is_no_result_is_damage_with_the_field(
@@ -139,7 +153,7 @@ def test_json_that_is_no_result_is_damage_with_the_field(
     lines[3] = json.dumps(json.loads(lines[3]) | change)
     path.write_text("\n".join(lines), encoding="ascii")
 
-    index = read(root)
+    index = read(root, details=True)
 
     assert {entry.repeat for entry in index.entries()} == {1, 2, 4, 5, 6}
     (damage,) = index.damages
@@ -147,7 +161,37 @@ def test_json_that_is_no_result_is_damage_with_the_field(
     assert said in damage.what
 
 
-@pytest.mark.parametrize("line", ["[]", "3", "null", "{}", '{"schema": 1}', '"text"'])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"grid": {"cases": [["x"]], "candidates": [], "repeats": 1}},
+        {"grid": {"cases": [], "candidates": [], "repeats": "many"}},
+        {"note": 5},
+        {"started": None},
+        {"run": 1},
+        {"pack": ["executor"]},
+        {"fresh": {"fix-bug": 5}},
+    ],
+)
+def test_a_header_of_another_shape_is_damage_and_its_tries_count(
+    six: tuple[Path, Path], change: dict[str, object]
+) -> None:
+    root, path = six
+    head, *lines = path.read_text(encoding="ascii").splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(head) | change), *lines]), encoding="ascii")
+
+    index = read(root)
+
+    assert len(index) == 6
+    assert [damage.line for damage in index.damages] == [1]
+    (header,) = read_headers(root)
+    assert (header.run, header.cases, header.repeats) == ("run-1", ("fix-bug",), 6)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", "3", "null", "{}", '{"schema": 1}', '"text"', "[" * 100_000, "[" * 900 + "]" * 900],
+)
 def test_json_of_another_shape_is_damage(six: tuple[Path, Path], line: str) -> None:
     root, path = six
     path.write_text(path.read_text(encoding="ascii") + line + "\n", encoding="ascii")
@@ -205,6 +249,28 @@ def test_reading_changes_nothing(six: tuple[Path, Path]) -> None:
         index.record(entry)
 
     assert state() == before
+
+
+def test_what_cannot_be_read_is_refused_by_name_and_waits_for_nobody(
+    six: tuple[Path, Path], tmp_path: Path
+) -> None:
+    root, path = six
+    other = path.with_name("20300101T000000Z-other.jsonl")
+    for make in (other.mkdir, partial(os.mkfifo, other), partial(other.symlink_to, "nowhere")):
+        make()
+        for reads in (read, read_headers, is_all_of_nothing):
+            with pytest.raises(
+                StoreProblem, match=r"other.jsonl: results cannot be read: .*no file"
+            ):
+                reads(root)
+        other.rmdir() if other.is_dir() else other.unlink()
+    (root / LOOKS).mkdir()
+    with pytest.raises(StoreProblem, match=r"looks.jsonl: results cannot be read: it is no file"):
+        Looks.read(root)
+
+
+def is_all_of_nothing(root: Path) -> bool:
+    return is_all(Index(), root)
 
 
 def test_windows_line_ends_are_read(six: tuple[Path, Path]) -> None:
