@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from pytest_modelbench.candidates.command import missing_programs
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.records import REFERENCE, SEED, AttemptRecord, Candidate, Cell, Identity
 from pytest_modelbench.store.entry import Entry
@@ -165,6 +166,8 @@ def make_plan(inputs: Inputs) -> Plan:
                         planned = Planned(cell, Action.REFUSE, case.unprovable, identity)
                     else:
                         planned = plan_cell(cell, identity, inputs)
+                    if planned.action is Action.RUN and (why := _unable(case, candidate)):
+                        planned = replace(planned, action=Action.REFUSE, why=why)
                     if inputs.faults_only and not inputs.index.is_faulted(cell):
                         if planned.action is Action.REPLAY:
                             aside.append(planned)
@@ -176,8 +179,8 @@ def make_plan(inputs: Inputs) -> Plan:
     scored = {
         (p.cell.pack, p.cell.case)
         for p in (*grid, *aside)
-        if p.action is Action.REFUSE
-        or (not p.cell.certifies and not (inputs.faults_only and p.action is Action.REPLAY))
+        if (p.action is Action.REFUSE) is p.cell.certifies
+        and not (inputs.faults_only and p.action is Action.REPLAY)
     }
     for pack in inputs.packs:
         for case in inputs.cases[pack.name]:
@@ -196,6 +199,16 @@ def make_plan(inputs: Inputs) -> Plan:
         tuple(_dealing([*grid, *aside], inputs.index)),
         tuple(awaited),
     )
+
+
+def _unable(case: Case, candidate: Candidate) -> str:
+    """Return why a candidate cannot try a case, as its declaration tells; '' where it can."""
+    if candidate.command is None:
+        return ""
+    if case.source is not None:
+        return "an agent program works in a tree of files, and a benchmark has none"
+    missing = missing_programs(candidate.command)
+    return f"{', '.join(missing)} in programs is not there" if missing else ""
 
 
 def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue
 
@@ -16,6 +16,9 @@ from pytest_modelbench.records import Candidate, Command
 
 PLACES = ("task", "task_file", "base_url", "token", "model", "home", "work", "window", "turns")
 """What ``{…}`` in a template may name; other braces are left as they are."""
+
+TREE = "/work"
+"""Where a box has the work tree: `worlds.box.WORK`, of which this module must not know."""
 
 TASK_FILE = ".task.md"
 STDIN_FILE = ".stdin"
@@ -122,6 +125,11 @@ def flaw_of_command(candidate: Candidate) -> Flaw | None:
         if not all(place.startswith("/") for place in places_of(name)):
             remedy = 'write "/FOLDER" of the host, or "/FOLDER:/FOLDER-IN-THE-BOX"'
             return Flaw(f"{name!r} is not absolute", ("command", "programs"), remedy)
+        source, place = places_of(name)
+        if PurePosixPath(TREE) in (PurePosixPath(place), *PurePosixPath(place).parents):
+            what = f"{place!r} is in {TREE}, where a box has the work tree"
+            remedy = f'write "{source}:/FOLDER-IN-THE-BOX", and that folder in argv'
+            return Flaw(what, ("command", "programs"), remedy)
     texts = [*command.argv, command.stdin, *command.environment.values(), *command.files.values()]
     if not any("{task}" in text or "{task_file}" in text for text in texts):
         remedy = "write {task} or {task_file} into argv, stdin, environment or a file"
@@ -133,6 +141,11 @@ def places_of(program: str) -> tuple[str, str]:
     """Return where a program's folder is on the host, and where it is in the box."""
     source, _, target = program.partition(":")
     return source, target or source
+
+
+def missing_programs(command: Command) -> list[str]:
+    """Return the folders of a command's programs that this host has not got."""
+    return [source for source, _ in map(places_of, command.programs) if not Path(source).exists()]
 
 
 def identity_of_command(command: Command) -> dict[str, JsonValue]:

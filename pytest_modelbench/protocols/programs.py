@@ -132,7 +132,8 @@ def with_model(told: Told, ran: Ran, ended: Ended) -> Work:
     if "other-model" in ended.reasons:
         return Work("other-model", "a reply came from another model than the one asked for")
     if not ended.usage.calls and final is None:
-        raise Fault("program", f"it made no model call: {_last_words(told, ran)}")
+        text = f"it made no model call: {_last_words(told, ran)}"
+        raise Fault("program", text, permanent=ran.status in NOT_STARTED)
     if final is not None:
         return Work(final.reason, final.quote[:DETAIL_CHARS])
     if ended.ended == "context-exceeded":
@@ -145,8 +146,12 @@ def without_model(told: Told, ran: Ran) -> Work:
     if ran.timed_out:
         return Work("time-limit", f"{ran.seconds:.1f} s")
     if told.failed:
-        raise Fault("program", _last_words(told, ran))
+        raise Fault("program", _last_words(told, ran), permanent=ran.status in NOT_STARTED)
     return Work()
+
+
+NOT_STARTED = (126, 127)
+"""A shell's statuses of what is no program, or is not there: another try finds it no more."""
 
 
 @functools.cache

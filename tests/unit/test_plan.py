@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.packs.model import Case, Damaged, Pack
+from pytest_modelbench.packs.source import BenchmarkCase, Source
 from pytest_modelbench.plan import Action, Inputs, Plan, make_plan
 from pytest_modelbench.records import (
     AttemptRecord,
     Candidate,
     Cell,
     Check,
+    Command,
     FaultRecord,
     Identity,
     Limits,
@@ -124,8 +126,38 @@ def only(plan: Plan) -> tuple[Action, str]:
 CELL = Cell("p", "a", "m", 1)
 
 
+class Echo:
+    """A source of cases, as far as a plan asks for one."""
+
+    version = rules_version = "1"
+
+    def cases(self) -> list[BenchmarkCase]:
+        return []
+
+    def reference(self, case: BenchmarkCase, variant: str = "") -> object:
+        return None
+
+
 def test_cell_without_attempts_runs(tmp_path: Path) -> None:
     assert only(make_plan(inputs(Index(), case("a")))) == (Action.RUN, "no attempt yet")
+
+
+def test_an_agent_program_that_cannot_try_a_case_is_refused_before_anything_runs(
+    tmp_path: Path,
+) -> None:
+    command = Command(argv=["/opt/x", "{task}"], programs=[f"{tmp_path}:/opt", "/no/such/place"])
+    program = Candidate(name="m", agent="command", command=command)
+    at = stored(tmp_path, [])
+    plan = make_plan(inputs(at, case("a"), candidates=[program]))
+    assert only(plan) == (Action.REFUSE, "/no/such/place in programs is not there")
+    assert plan.certifying == (), "nobody is there to be scored by the case"
+    there = program.model_copy(update={"command": Command(argv=command.argv, programs=["/"])})
+    assert only(make_plan(inputs(at, case("a"), candidates=[there])))[0] is Action.RUN
+    of_benchmark = replace(case("a"), source=Source("table", Echo()))
+    action, why = only(make_plan(inputs(at, of_benchmark, candidates=[there])))
+    assert (action, "and a benchmark has none" in why) == (Action.REFUSE, True)
+    stays = stored(tmp_path, [record(CELL, 1)])
+    assert only(make_plan(inputs(stays, case("a"), candidates=[program])))[0] is Action.REPLAY
 
 
 def test_stored_verdict_is_replayed(tmp_path: Path) -> None:

@@ -47,6 +47,12 @@ def test_a_command_is_read_from_the_registry(tmp_path: Path) -> None:
         ("version = ", 'result = "yaml"\nversion = ', "'yaml' is no way to read it"),
         ("version = ", "wersion = ", "unknown key candidates.local-mini.command.wersion"),
         ("version = ", 'programs = ["opt"]\nversion = ', "'opt' is not absolute"),
+        (
+            "version = ",
+            'programs = ["/work/agent"]\nversion = ',
+            "'/work/agent' is in /work, where a box has the work tree; write \"/work/agent:/FOLDER",
+        ),
+        ("version = ", 'programs = ["/opt/a:/work"]\nversion = ', "'/work' is in /work, where"),
     ],
 )
 def test_what_is_wrong_with_a_command_is_said_with_its_line(

@@ -254,10 +254,12 @@ def test_what_the_gateway_answered_outweighs_the_program(
 def test_a_program_that_asks_its_model_nothing_is_a_fault(
     services: Services, tried: Try, folder: Path
 ) -> None:
-    with pytest.raises(Fault, match="it made no model call: exit status 0"):
+    with pytest.raises(Fault, match="it made no model call: exit status 0") as caught:
         tried(services, stub(folder, "chat", "{task}", "--no-calls"), said())
-    with pytest.raises(Fault, match=r"exit status 127: .*no-such-program"):
+    assert not caught.value.permanent
+    with pytest.raises(Fault, match=r"exit status 127: .*no-such-program") as caught:
         tried(services, Command(argv=["/no-such-program", "{task}"]), said())
+    assert caught.value.permanent
 
 
 def test_a_program_without_a_model_is_judged_by_its_work(
