@@ -57,7 +57,13 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Limits(Record):
+class Declared(Record):
+    """Base of what a user declares in a file. TOML has infinity, and JSON, its way on, has none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Limits(Declared):
     """What an attempt may use. None: no limit. Times in seconds, ``usd`` at list price."""
 
     turns: int | None = Field(default=None, gt=0)
@@ -275,7 +281,7 @@ class CheckRecord(Line):
         return sealed({"schema": self.schema_version, "kind": self.kind} | data)
 
 
-class UsageWindow(Record):
+class UsageWindow(Declared):
     """What may be used of something within some hours: tokens, requests or usd."""
 
     hours: float = Field(gt=0)
@@ -298,7 +304,7 @@ Windows = Annotated[tuple[UsageWindow, ...], BeforeValidator(_as_tuple)]
 """Windows as a file declares them: a list there, which a strict tuple would refuse."""
 
 
-class Server(Record):
+class Server(Declared):
     """``[servers.NAME]`` of modelbench.toml.
 
     ``start``, ``stop`` and ``ready`` are shell commands around the turn of each of its models.
@@ -342,7 +348,7 @@ class Command(Record):
     cost: str = Field(default="", description="json:PATH of the USD that it says it cost")
 
 
-class Candidate(Record):
+class Candidate(Declared):
     """What is measured: ``[candidates.NAME]`` of modelbench.toml, or a raw LiteLLM model name."""
 
     name: str

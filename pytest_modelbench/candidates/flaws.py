@@ -171,7 +171,8 @@ def _flaw_of_base(api_base: str) -> Flaw | None:
         _ = parts.port
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    written = api_base.isprintable() and " " not in api_base
+    if parts.scheme not in ("http", "https") or not parts.hostname or not written:
         return Flaw(
             "api_base is not an address",
             ("api_base",),

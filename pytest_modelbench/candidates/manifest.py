@@ -180,10 +180,10 @@ class Manifest:
                 (*keys, "server"),
                 choice(candidate.server, list(servers)) if servers else "add that table",
             )
-        self._fill_commands(candidate, servers)
         flaw = flaw_of(candidate) or flaw_of_command(candidate) or flaw_of_function(candidate)
         if flaw is not None:
             raise self.problem(flaw.what, (*keys, *flaw.keys), flaw.remedy)
+        self._fill_commands(candidate, servers)
         self._built(Tuning, candidate.tuning, (*keys, "tuning"))
         return candidate
 

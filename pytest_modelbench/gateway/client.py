@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from pydantic import JsonValue, ValidationError
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.replies import Reply
 from pytest_modelbench.gateway.windows import Reading
-from pytest_modelbench.gateway.wire import Ended, Entry, GrantRequest
+from pytest_modelbench.gateway.wire import FAILURE, Ended, Entry, GrantRequest
 from pytest_modelbench.records import Limits, Role, Usage
 
 CONTROL_SECONDS = 60.0
@@ -97,9 +98,8 @@ class GatewayClient:
                 # It was killed, and is started again; what it knew of waiting cells is this.
                 begun.close()
                 if tries == BEGIN_TRIES:
-                    raise Fault(
-                        "gateway", f"the gateway ended while a cell waited: {error}"
-                    ) from error
+                    what = f"the gateway ended while a cell waited: {error}"
+                    raise Fault("gateway", _failure(self._socket_path) or what) from error
                 time.sleep(0.1 * tries)
             except BaseException:
                 begun.close()
@@ -301,11 +301,18 @@ def _request(
         grant = response.getheader("x-modelbench-grant") or ""
         return _Answer(response.status, response.read(), grant)
     except (OSError, http.client.HTTPException) as error:
-        raise Fault(
-            "gateway", f"the gateway did not answer ({type(error).__name__}: {error})"
-        ) from error
+        what = f"the gateway did not answer ({type(error).__name__}: {error})"
+        raise Fault("gateway", _failure(socket_path) or what) from error
     finally:
         connection.close()
+
+
+def _failure(socket_path: str) -> str:
+    """Return why there is no gateway any more; '' where there is one, or is to be one."""
+    try:
+        return Path(socket_path).with_name(FAILURE).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _body(answer: _Answer) -> dict[str, JsonValue]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pytest_modelbench.records import Record
+from pytest_modelbench.records import Declared
 
 
-class Patience(Record):
+class Patience(Declared):
     """How long a call is tried before it is a fault: ``[gateway]`` of modelbench.toml.
 
     ``retries`` counts the tries after the first. ``max_wait`` bounds what one call may wait for a

@@ -20,7 +20,7 @@ from types import TracebackType
 from pytest_modelbench.errors import Fault
 from pytest_modelbench.gateway.address import Address
 from pytest_modelbench.gateway.windows import Used
-from pytest_modelbench.gateway.wire import GatewayConfig, end_seconds
+from pytest_modelbench.gateway.wire import FAILURE, SERVED, GatewayConfig, end_seconds
 from pytest_modelbench.records import Candidate, Server
 
 PREFIX = "mb-gw-"
@@ -149,6 +149,7 @@ class GatewayProcess:
         self.close()
 
     def _spawn(self) -> None:
+        self._file(SERVED).unlink(missing_ok=True)
         package_root = Path(__file__).resolve().parents[2]
         log = os.open(
             Path(self._config.folder) / "log",
@@ -187,25 +188,35 @@ class GatewayProcess:
             if self._closing.is_set():
                 return
             _close_stdin(process)
-            quick = quick + 1 if time.monotonic() - began < QUICK_SECONDS else 0
+            # However long a slow machine takes: one that never answered died at its start.
+            lived = self._file(SERVED).exists() and time.monotonic() - began >= QUICK_SECONDS
+            quick = 0 if lived else quick + 1
             if quick >= QUICK_DEATHS:
-                self.failure = f"the gateway died {quick} times at its start: {self._log_tail()}"
-                self._listener.close()
+                self._give_up(f"the gateway died {quick} times at its start: {self._log_tail()}")
                 return
             self.restarts += 1
             try:
                 self._spawn()
             except OSError as error:
-                self.failure = f"the gateway cannot be started again: {error}"
-                self._listener.close()
+                self._give_up(f"the gateway cannot be started again: {error}")
                 return
             if self._closing.is_set():
                 # close() saw the process before this one.
                 _close_stdin(self._process)
 
+    def _give_up(self, failure: str) -> None:
+        """Say to everybody why nobody will answer; then nobody listens."""
+        self.failure = failure
+        with contextlib.suppress(OSError):
+            self._file(FAILURE).write_text(failure, encoding="utf-8")
+        self._listener.close()
+
+    def _file(self, name: str) -> Path:
+        return Path(self._config.folder) / name
+
     def _log_tail(self) -> str:
         try:
-            text = (Path(self._config.folder) / "log").read_text(errors="replace")
+            text = self._file("log").read_text(errors="replace")
         except OSError:
             return ""
         return " ".join(text[-600:].split())

@@ -34,6 +34,7 @@ from pytest_modelbench.gateway.transcript import Transcripts
 from pytest_modelbench.gateway.upstream import Upstreams, keys_of, needs_litellm
 from pytest_modelbench.gateway.wire import (
     DOORS,
+    SERVED,
     GatewayConfig,
     GrantRequest,
     Redactor,
@@ -195,6 +196,7 @@ async def _serve(config: GatewayConfig, listener: socket.socket) -> None:
     )
     await runner.setup()
     await web.SockSite(runner, listener, backlog=1024).start()
+    (Path(config.folder) / SERVED).touch()
     doors = Doors(Path(config.folder) / DOORS, gateway.apis.open_door)
     if any(needs_litellm(c) for c in config.candidates if c.calls_model):
         from pytest_modelbench.gateway.translated import import_in_background

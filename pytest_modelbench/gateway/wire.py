@@ -15,6 +15,12 @@ from pytest_modelbench.records import Candidate, Limits, Record, Role, Server, U
 DOORS = "doors"
 """Name of the socket, in the gateway's folder, on which boxes hand their listeners over."""
 
+SERVED = "served"
+"""Name of the file, in the gateway's folder, that says that the process answers, or has."""
+
+FAILURE = "failure"
+"""Name of the file that says why there will be no gateway any more."""
+
 SERVER_END_SECONDS = 90.0
 
 

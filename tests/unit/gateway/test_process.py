@@ -310,6 +310,8 @@ def test_gateway_that_cannot_live_is_given_up_with_its_last_words(
     monkeypatch.setattr(
         "pytest_modelbench.gateway.process._PROGRAM", "raise SystemExit('no aiohttp here')"
     )
+    # A machine on which a start takes longer than that.
+    monkeypatch.setattr("pytest_modelbench.gateway.process.QUICK_SECONDS", 0.0)
     process = GatewayProcess.start([scripted])
     try:
         process._watchdog.join(120)
@@ -317,7 +319,10 @@ def test_gateway_that_cannot_live_is_given_up_with_its_last_words(
             process.check()
         from pytest_modelbench.gateway.client import GatewayClient
 
-        with pytest.raises(Fault, match="did not answer"):
-            GatewayClient(process.address.socket_path, process.address.secret).grant("a", "s")
+        client = GatewayClient(process.address.socket_path, process.address.secret)
+        with pytest.raises(Fault, match=r"died 5 times at its start: .*no aiohttp here"):
+            client.grant("a", "s")
+        with pytest.raises(Fault, match=r"died 5 times at its start: .*no aiohttp here"):
+            client.begin("s")
     finally:
         process.close()
