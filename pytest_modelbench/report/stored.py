@@ -6,16 +6,15 @@ counted by two processes, since reading JSON is nearly all of the work.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from functools import partial
 from pathlib import Path
 
 from pytest_modelbench.report.counts import CaseTally, Tally
+from pytest_modelbench.report.forks import in_forks
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies
 from pytest_modelbench.report.tally import tally
@@ -27,9 +26,6 @@ from pytest_modelbench.store.reader import read, read_headers
 
 PARALLEL_BYTES = 8 * 2**20
 """Size of a pack's results from which two processes count them."""
-
-PROCESSES = 2
-"""At most so many: each holds a candidate's results, and memory is bounded on every machine."""
 
 OTHER_NOTE = "stored under another note"
 
@@ -107,6 +103,7 @@ def _report_all(
             if grid.candidates and grid.cases:
                 cards.append(from_tallies(group.tallies, grid, today, mine, note))
     cards.sort(key=lambda card: (card.note, card.grid.pack))
+    damages.sort(key=lambda damage: (damage.path, damage.line))
     return Report(tuple(cards), tuple(damages), duplicates)
 
 
@@ -151,18 +148,19 @@ class _Counted:
 def _count_all(
     root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, int]
 ) -> Iterable[_Counted]:
-    sizes = [path.stat().st_size for path in results_files(root, {pack}, set(names))]
-    processes = min(PROCESSES, len(os.sched_getaffinity(0)), len(names))
-    if sum(sizes) < PARALLEL_BYTES or processes < 2:
-        yield from (_count(root, pack, name, repeats) for name in names)
-        return
-    # Forking is the quickest start, and safe only where no other thread could hold a lock.
-    how = "fork" if threading.active_count() == 1 else "spawn"
-    with ProcessPoolExecutor(processes, multiprocessing.get_context(how)) as pool:
-        yield from pool.map(_count, repeat(root), repeat(pack), names, repeat(repeats))
+    sizes = {
+        name: sum(path.stat().st_size for path in results_files(root, {pack}, {name}))
+        for name in names
+    }
+    count = partial(_count, root, pack, repeats)
+    forks = sum(sizes.values()) >= PARALLEL_BYTES and len(os.sched_getaffinity(0)) > 1
+    # A thread could hold a lock that nobody ever gives back in a forked process.
+    if forks and threading.active_count() == 1:
+        return in_forks(count, sorted(names, key=sizes.__getitem__, reverse=True))
+    return map(count, names)
 
 
-def _count(root: Path, pack: str, name: str, repeats: Mapping[str, int]) -> _Counted:
+def _count(root: Path, pack: str, repeats: Mapping[str, int], name: str) -> _Counted:
     with collector_paused():
         index = read(root, {pack}, {name}, details=True)
         by_note = tally(index, pack, name, repeats=repeats, by_note=True)

@@ -242,15 +242,16 @@ class Index:
         And all are of one identity and note: then each stands for what it is.
         """
         first = tries[0]
+        identity, origin = first.identity, first.origin
         return (
             not self._declared
+            and not first.series
             and len({entry.repeat for entry in tries}) == len(tries)
             and all(
                 [
-                    entry.identity is first.identity
-                    and entry.note is first.note
+                    entry.identity is identity
                     and not entry.grades
-                    and not entry.series
+                    and (entry.origin is origin or (not entry.series and entry.note == first.note))
                     for entry in tries
                 ]
             )

@@ -22,6 +22,9 @@ LOGS = ".logs"
 LONGEST_NAME = 200
 """Bytes of one quoted folder name; file systems end at 255, and a temporary name needs room."""
 
+BUFFER = 2**16
+"""Bytes to read at once: some thirty lines, since asking for each takes as long as splitting it."""
+
 
 def quoted(name: str) -> str:
     """Return a folder name that is safe on every file system and that ``unquoted`` turns back.
@@ -81,7 +84,7 @@ def open_results(path: Path) -> BinaryIO:
     """Open a file of results to be read; StoreProblem where that cannot be done."""
     _require_file(path)
     try:
-        return path.open("rb")
+        return path.open("rb", buffering=BUFFER)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
 
