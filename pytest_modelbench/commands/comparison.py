@@ -15,11 +15,12 @@ from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.rows import CaseFigures, Row
 from pytest_modelbench.report.scorecard import Scorecard
-from pytest_modelbench.report.stored import report_all
+from pytest_modelbench.report.stored import card_of
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import RESULTS
 from pytest_modelbench.stats import CostRatio, Interval, TimeQuantile, cost_ratio, time_ratio
-from pytest_modelbench.store.layout import require_stored
+from pytest_modelbench.store.layout import require_stored, stored_candidates
+from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import identities
 
 MOST_CASES = 12
@@ -43,20 +44,21 @@ def run(options: argparse.Namespace) -> int:
     if a == b:
         raise UsageProblem(f"{a} cannot be compared with itself")
     require_stored(options.results, options.packs)
-    report = report_all(
-        options.results,
-        packs=options.packs or None,
-        candidates=(a, b),
-        identify=identities(Path.cwd()),
-    )
-    cards = [card for card in report.cards if {a, b} <= {row.candidate for row in card.rows}]
+    identify = identities(Path.cwd())
+    stored = stored_candidates(options.results)
+    cards = []
+    for pack in dict.fromkeys(pack for pack, _ in stored):
+        if {(pack, a), (pack, b)} <= {*stored} and pack in (options.packs or [pack]):
+            index = read(options.results, {pack}, {a, b}, details=True)
+            for damage in index.damages:
+                print(f"modelbench: {damage}", file=sys.stderr)
+            card = card_of(index, pack, [a, b], identify)
+            cards += [card] if card is not None else []
     if not cards:
         raise UsageProblem(
-            f"{options.results}: no pack has results of both {a} and {b} under one note; "
+            f"{options.results}: no pack has results of both {a} and {b}; "
             "`modelbench log` lists what is stored"
         )
-    for damage in report.damages:
-        print(f"modelbench: {damage}", file=sys.stderr)
     if options.json:
         print(json.dumps([as_data(card) | _data(card, a, b) for card in cards], indent=2))
         return 0
@@ -76,12 +78,12 @@ def comparison_lines(
 ) -> list[str]:
     """Return which cases the two differ on, and their ratios of cost and time."""
     first, second = _row(card, a), _row(card, b)
-    better, worse = differing(first, second)
+    better, worse = differing(card, first, second)
     lines = []
     for label, name, cases in (("better", a, better), ("better", b, worse)):
         told = f"{name} on {len(cases)}: {_named(cases)}" if cases else f"{name} on no case"
         lines += _folded(label, escape(told, utf8=utf8), width)
-    cost, time = ratios(first, second)
+    cost, time = ratios(card, first, second)
     for label, found in (("cost", cost), ("time", time)):
         unit = "a pass" if label == "cost" else "an attempt, median over cases"
         told = "not known of both" if found is None else f"{_times(found)} {unit}"
@@ -89,35 +91,38 @@ def comparison_lines(
     return lines
 
 
-def differing(a: Row, b: Row) -> tuple[list[str], list[str]]:
+def differing(card: Scorecard, a: Row, b: Row) -> tuple[list[str], list[str]]:
     """Return the cases that A passed more often, and those that B did, of those both finished."""
     better: list[str] = []
     worse: list[str] = []
-    for case, (passes, verdicts) in a.by_case.items():
-        others, of = b.by_case.get(case, (0, 0))
-        if verdicts and of:
-            difference = passes * of - others * verdicts
-            if difference:
-                (better if difference > 0 else worse).append(case)
+    for case in _finished(card, a, b):
+        difference = a.by_case[case][0] - b.by_case[case][0]
+        if difference:
+            (better if difference > 0 else worse).append(case)
     return better, worse
 
 
-def ratios(a: Row, b: Row) -> tuple[CostRatio | None, TimeQuantile | None]:
-    """Return A over B of the cost per pass and of the time of an attempt, over shared cases."""
-    shared = [
-        (one, other)
-        for case, one in a.figures.items()
-        if one.verdicts and (other := b.figures.get(case)) is not None and other.verdicts
-    ]
-    mine, theirs = [one for one, _ in shared], [other for _, other in shared]
+def ratios(card: Scorecard, a: Row, b: Row) -> tuple[CostRatio | None, TimeQuantile | None]:
+    """Return A over B of the cost per pass and of the time of an attempt, of what both finished."""
+    finished = _finished(card, a, b)
+    mine, theirs = ([row.figures[case] for case in finished] for row in (a, b))
     cost = cost_ratio(_costs(mine), _passes(mine), _costs(theirs), _passes(theirs))
     times = [
         (one.seconds, other.seconds)
-        for one, other in shared
+        for one, other in zip(mine, theirs, strict=True)
         if one.seconds is not None and other.seconds is not None
     ]
     timed = [(x, y) for x, y in times if x > 0 and y > 0]
     return cost, time_ratio([x for x, _ in timed], [y for _, y in timed])
+
+
+def _finished(card: Scorecard, a: Row, b: Row) -> list[str]:
+    """Return the cases of which both have every verdict: those that the pairs are made of."""
+    return [
+        case
+        for case in card.cases
+        if all(row.by_case.get(case, (0, 0))[1] == card.grid.repeats for row in (a, b))
+    ]
 
 
 def _costs(figures: Iterable[CaseFigures]) -> list[float | None]:
@@ -147,8 +152,8 @@ def _named(cases: list[str]) -> str:
 # Any of JSON: object, since json.dumps takes what it knows
 def _data(card: Scorecard, a: str, b: str) -> dict[str, object]:
     first, second = _row(card, a), _row(card, b)
-    better, worse = differing(first, second)
-    cost, time = ratios(first, second)
+    better, worse = differing(card, first, second)
+    cost, time = ratios(card, first, second)
     return {
         "a_better_on": better,
         "b_better_on": worse,

@@ -12,8 +12,7 @@ from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.packs.reading import find_packs, read_pack
 from pytest_modelbench.probe.command import NOT_ALIVE, candidate_named, probe_and_keep
 from pytest_modelbench.records import BUILT_IN
-from pytest_modelbench.report.grid import Grid, Options
-from pytest_modelbench.report.scorecard import scorecard
+from pytest_modelbench.report.stored import card_of
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
 from pytest_modelbench.store.reader import read
@@ -57,28 +56,25 @@ def run(options: argparse.Namespace) -> int:
     command += ["-n", str(options.workers)] if options.workers else []
     status = subprocess.run([*command, *map(str, folders)], check=False).returncode
     for name in (read_pack(folder, Path(REFERENCES)).name for folder in folders):
-        print("\n".join(_beside_all(name, options.results)), end="\n\n")
+        print("\n".join(_beside_all(name, candidate.name, options.results)), end="\n\n")
     return status
 
 
-def _beside_all(pack: str, results: Path) -> list[str]:
-    """Return the scorecard of a pack over every candidate that was ever measured on it.
+def _beside_all(pack: str, candidate: str, results: Path) -> list[str]:
+    """Return the scorecard of a candidate beside all that were tried on each case that it was.
 
     Whatever notes the runs had: the question is which model is better, as it is served.
     """
     index = read(results, packs=[pack], details=True)
-    names = [name for name in index.candidates(pack) if not _certifies(name)]
-    cells = [cell for name in names for cell in index.cells(pack, name)]
-    if not cells:
-        return [f"{pack}: nothing is stored"]
-    grid = Grid(
-        pack,
-        tuple(dict.fromkeys(cell.case for cell in cells)),
-        tuple(names),
-        max(cell.repeat for cell in cells),
-    )
-    today = identities(Path.cwd())
-    card = scorecard(index, grid, lambda case, candidate: today(pack, case, candidate), Options())
+    cases = {cell.case for cell in index.cells(pack, candidate)}
+    names = [
+        name
+        for name in index.candidates(pack)
+        if not _certifies(name) and cases <= {cell.case for cell in index.cells(pack, name)}
+    ]
+    card = card_of(index, pack, names, identities(Path.cwd())) if cases else None
+    if card is None:
+        return [f"{pack}: nothing is stored of {candidate}"]
     utf8 = "utf" in (sys.stdout.encoding or "").lower()
     return render(card, shutil.get_terminal_size().columns, utf8)
 

@@ -16,13 +16,14 @@ from pathlib import Path
 from pytest_modelbench.report.counts import CaseTally, Tally
 from pytest_modelbench.report.forks import in_forks
 from pytest_modelbench.report.grid import Grid, Options
-from pytest_modelbench.report.scorecard import Scorecard, from_tallies
+from pytest_modelbench.report.scorecard import Scorecard, from_tallies, scorecard
 from pytest_modelbench.report.tally import tally
 from pytest_modelbench.store.entry import HasDigests
-from pytest_modelbench.store.index import Damage, RunHeader
+from pytest_modelbench.store.index import Damage, Index, RunHeader
 from pytest_modelbench.store.layout import results_files, stored_candidates
 from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read, read_headers
+from pytest_modelbench.words import BUILT_IN
 
 PARALLEL_BYTES = 8 * 2**20
 """Size of a pack's results from which two processes count them."""
@@ -54,7 +55,8 @@ def report_all(
 ) -> Report:
     """Report on the results below ``root``, of all packs and candidates or of some.
 
-    A note's grid is what its runs declared, together; a run without a header declares what it
+    A note's grids are what its runs declared: candidates that were to do the same are in one, and
+    where candidates or a baseline are named, all are. A run without a header declares what it
     holds. ``uncertified`` is by pack and case. Without ``identify`` the newest stored version of
     each case and candidate is today's, and older ones are ``old``.
     """
@@ -90,7 +92,11 @@ def _report_all(
         strings: dict[str, str] = {}
         for header in read_headers(root, {pack}, names):
             found.setdefault(header.note, _Group()).headers.append(header)
-        repeats = {note: group.repeats for note, group in found.items()}
+        asked = candidates is not None or options.baseline is not None
+        repeats = {
+            name: {note: one.repeats(None if asked else [name]) for note, one in found.items()}
+            for name in names
+        }
         for counted in _count_all(root, pack, names, repeats):
             damages += counted.damages
             duplicates += counted.duplicates
@@ -99,12 +105,30 @@ def _report_all(
                 found.setdefault(note, _Group()).tallies.append(one)
         mine = replace(options, uncertified=uncertified.get(pack, {}))
         for note, group in found.items():
-            grid = group.grid(pack, candidates)
-            if grid.candidates and grid.cases:
-                cards.append(from_tallies(group.tallies, grid, today, mine, note))
+            for grid in group.grids(pack, candidates, together=asked):
+                tallies = [one for one in group.tallies if one.candidate in grid.candidates]
+                cards.append(from_tallies(tallies, grid, today, mine, note))
     cards.sort(key=lambda card: (card.note, card.grid.pack))
     damages.sort(key=lambda damage: (damage.path, damage.line))
     return Report(tuple(cards), tuple(damages), duplicates)
+
+
+def card_of(
+    index: Index, pack: str, names: Sequence[str], identify: IdentifyIn | None = None
+) -> Scorecard | None:
+    """Return the scorecard of candidates over all that is stored of them; None for nothing.
+
+    Whatever notes the runs had: a cell has one verdict, under whichever it was reached. Each case
+    counts as often as the candidate was tried that was tried least, so all can be compared.
+    ``index`` was read with details.
+    """
+    cells = {name: index.cells(pack, name) for name in names}
+    if not all(cells.values()):
+        return None
+    cases = _unique(cell.case for found in cells.values() for cell in found)
+    repeats = min(max(cell.repeat for cell in found) for found in cells.values())
+    grid = Grid(pack, tuple(cases), tuple(names), repeats)
+    return scorecard(index, grid, _in_pack(identify, pack))
 
 
 @dataclass
@@ -114,26 +138,49 @@ class _Group:
     headers: list[RunHeader] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
 
-    @property
-    def repeats(self) -> int:
-        """Return how often each case is tried, by the runs that name candidates."""
-        return max((header.repeats for header in self.headers if header.candidates), default=1)
+    def repeats(self, names: Collection[str] | None = None) -> int:
+        """Return how often each case is tried, by the runs of some candidates or of all."""
+        mine = (one for one in self.headers if names is None or {*names} & {*one.candidates})
+        return max((header.repeats for header in mine if header.candidates), default=1)
 
-    def grid(self, pack: str, candidates: Collection[str] | None) -> Grid:
-        """Return what the runs of this note declared together.
+    def grids(self, pack: str, candidates: Collection[str] | None, *, together: bool) -> list[Grid]:
+        """Return what the runs of this note declared: a grid for all that were to do the same.
 
-        What certifies has files of its own and is in the grid only where a run asked for it.
+        So a candidate that was tried on one case leaves the scorecard of others complete.
+        ``together``: one grid for all, as somebody wants who names them. What certifies has files
+        of its own and is in a grid only where a run asked for it.
         """
-        headers = sorted(self.headers, key=lambda header: (header.started, header.run))
-        declared = _unique(name for header in headers for name in header.candidates)
-        cases = _unique(case for header in headers for case in header.cases)
-        cases += sorted({case for one in self.tallies for case in one.cases} - set(cases))
-        return Grid(
-            pack,
-            tuple(cases),
-            tuple(name for name in declared if candidates is None or name in candidates),
-            self.repeats,
-        )
+        declared = _unique(name for header in self._in_order() for name in header.candidates)
+        wanted = [name for name in declared if candidates is None or name in candidates]
+        alike: dict[object, list[str]] = {}
+        for name in wanted:
+            key = (frozenset(self._cases([name])), self.repeats([name]))
+            alike.setdefault(None if together else key, []).append(name)
+        grids = [
+            Grid(
+                pack,
+                tuple(self._cases(None if together else names)),
+                tuple(names),
+                self.repeats(None if together else names),
+            )
+            for names in alike.values()
+        ]
+        return [grid for grid in grids if grid.cases]
+
+    def _cases(self, names: Collection[str] | None) -> list[str]:
+        """Return the cases of some candidates or of all: as declared, then what is stored."""
+        headers = self._in_order()
+        mine = [one for one in headers if names is None or {*names} & {*one.candidates}]
+        cases = _unique(case for header in mine for case in header.cases)
+        tallies = [
+            one
+            for one in self.tallies
+            if names is None or (one.candidate in names and one.candidate not in BUILT_IN)
+        ]
+        return cases + sorted({case for one in tallies for case in one.cases} - set(cases))
+
+    def _in_order(self) -> list[RunHeader]:
+        return sorted(self.headers, key=lambda header: (header.started, header.run))
 
 
 @dataclass(frozen=True)
@@ -146,8 +193,9 @@ class _Counted:
 
 
 def _count_all(
-    root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, int]
+    root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, Mapping[str, int]]
 ) -> Iterable[_Counted]:
+    """Count each candidate up to its ``repeats``: by name, then by note."""
     sizes = {
         name: sum(path.stat().st_size for path in results_files(root, {pack}, {name}))
         for name in names
@@ -160,10 +208,10 @@ def _count_all(
     return map(count, names)
 
 
-def _count(root: Path, pack: str, repeats: Mapping[str, int], name: str) -> _Counted:
+def _count(root: Path, pack: str, repeats: Mapping[str, Mapping[str, int]], name: str) -> _Counted:
     with collector_paused():
         index = read(root, {pack}, {name}, details=True)
-        by_note = tally(index, pack, name, repeats=repeats, by_note=True)
+        by_note = tally(index, pack, name, repeats=repeats[name], by_note=True)
         _fill(by_note)
     return _Counted(by_note, index.damages, index.duplicates)
 

@@ -61,6 +61,18 @@ def test_compare_says_where_two_differ(results: Any, run: Any) -> None:
     assert not (results.root / LOOKS).exists()
 
 
+def test_compare_goes_by_what_both_finished_whatever_the_notes(results: Any, run: Any) -> None:
+    """One was tried once, the other three times; the pair, the cases and the ratios agree."""
+    results.store({"a": {"x": "p", "y": "p", "z": "f"}}, run="run-1", note="monday")
+    results.store({"b": {"x": "upp", "y": "puu", "z": "ppp"}}, run="run-2", note="tuesday")
+    status, out, _ = run("compare", "a", "b")
+    assert status == 0
+    assert "3 cases x 1 repeat x 2 candidates = 6 cells     5 verdicts     1 fault" in out
+    assert "of 2 cases both pass 1, only a 1, only b 0" in out
+    assert "better   a on 1: x\n" in out
+    assert "better   b on no case\n" in out
+
+
 def test_compare_as_data(results: Any, run: Any) -> None:
     results.store(OUTCOMES)
     status, out, _ = run("compare", "b", "a", "--json")

@@ -46,6 +46,33 @@ def test_a_run_finished_under_another_note_says_so(results: Any) -> None:
     assert tuesday.rows[0].by_case == {"x": (0, 0), "y": (1, 1)}
 
 
+def test_a_candidate_that_was_to_do_less_leaves_the_scorecard_of_others_complete(
+    results: Any, record: Any
+) -> None:
+    results.store({"a": {"x": "pup", "y": "ppp"}, "b": {"x": "uuu", "y": "ppu"}})
+    results.store({"c": {"x": "p", "y": "u"}}, run="run-2")
+    results.store({"d": {"x": "p"}}, run="run-3")
+    results.store({"reference": {"x": "p", "y": "p"}}, run="run-4")
+    results.append(*(record("reference", case, n, "p", note="") for case in "xy" for n in (2, 3)))
+
+    cards = report_all(results.root).cards
+
+    assert [
+        (card.grid.candidates, card.grid.cases, card.grid.repeats, card.complete, len(card.pairs))
+        for card in cards
+    ] == [
+        (("a", "b"), ("x", "y"), 3, True, 1),
+        (("c", "reference"), ("x", "y"), 1, True, 0),
+        (("d",), ("x",), 1, True, 0),
+    ]
+    assert cards[0].rows[0].by_case == {"x": (2, 3), "y": (3, 3)}
+    # Who names candidates, or what to compare with, wants one grid.
+    (card,) = report_all(results.root, candidates={"a", "c"}).cards
+    assert (card.cells, card.verdicts, card.complete) == (12, 8, False)
+    (card,) = report_all(results.root, baseline="a").cards
+    assert set(card.grid.candidates) == {"a", "b", "c", "d", "reference"}
+
+
 def test_what_certifies_is_in_no_card_unless_it_was_asked_for(results: Any, record: Any) -> None:
     results.store({"a": {"x": "p"}})
     results.append(record("reference", "x", 1, "p"), record("reference+broken", "x", 1, "u"))
@@ -82,9 +109,11 @@ def test_a_run_whose_header_is_damaged_declares_what_it_holds(results: Any) -> N
 
     report = report_all(results.root)
 
-    (card,) = report.cards
-    assert (card.grid.candidates, card.grid.repeats) == (("a", "b"), 3)
-    assert {row.candidate: row.by_case["x"] for row in card.rows} == {"a": (1, 1), "b": (2, 3)}
+    assert [(card.grid.candidates, card.grid.repeats) for card in report.cards] == [
+        (("a",), 1),
+        (("b",), 3),
+    ]
+    assert [card.rows[0].by_case["x"] for card in report.cards] == [(1, 1), (2, 3)]
     assert len(report.damages) == 1
 
 
