@@ -19,7 +19,8 @@ DEMO := $(BIN)/pytest --models careful-script,hasty-script -n 2 cases/executor \
 ARGS ?=
 # Some of the tests only: make tests TESTS=tests/unit/store
 TESTS ?= tests
-WORKERS ?= auto
+# One more than there are cores: many tests wait, for a time limit, a window or another process.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --timeout 300 $(ARGS)
 
 .PHONY: help demo agents test check install install-dev lint types docs tests quick soak containers fuzz coverage format clean
@@ -32,9 +33,7 @@ demo: install ## install, and run the main job on two scripted candidates
 	$(DEMO)
 
 test: install-dev ## install, and run all that CI runs: lint, types, docs, every test
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory types
-	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory -j lint types docs
 	@$(MAKE) --no-print-directory tests
 
 check: test ## the same, by the name that other projects use

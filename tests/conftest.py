@@ -103,7 +103,7 @@ class ModelServer:
                     self.arrived.notify_all()
                 try:
                     if self.gate is not None:
-                        self.gate.wait(30)
+                        self.gate.wait(120)
                     response = self.responses[index]
                     if callable(response):
                         response = response(request.body)

@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,11 @@ from pytest_modelbench.worlds.runs import close_run, open_run, runs_root
 from pytest_modelbench.worlds.world import open_world
 
 RUN = "attacks"
-SECONDS = 20.0
+SECONDS = 100.0
 """What a command of a candidate may take."""
+
+ENDLESS_SECONDS = 6.0
+"""What a command, or the grading, may take where it never ends."""
 
 
 def main() -> None:
@@ -105,11 +109,11 @@ def serving(
         manifest=task / "case.toml",
         title="calc",
         prompt=(task / "seed" / "TASK.md").read_text(),
-        limits=Limits(turns=5, seconds=120, command_seconds=SECONDS),
+        limits=Limits(turns=5, seconds=240, command_seconds=SECONDS),
         seed=task / "seed",
         hidden=Path(told["hidden"]),
         reference=task / "reference",
-        check=CheckSpec(seconds=16),
+        check=CheckSpec(seconds=240),
     )
     graders: dict[str, Grader] = {}
     root = runs_root()
@@ -139,6 +143,9 @@ def serving(
             case: Case, candidate: Candidate, repeat: int, services: Services
         ) -> dict[str, Any]:
             evidence = Evidence(work / "results")
+            if candidate.name in told["endless"]:
+                limits = case.limits.model_copy(update={"command_seconds": ENDLESS_SECONDS})
+                case = replace(case, limits=limits, check=CheckSpec(seconds=ENDLESS_SECONDS))
             before = descendants()
             begin = time.monotonic()
             record = attempt(

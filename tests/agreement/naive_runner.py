@@ -19,12 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-SECONDS = 12.0
-"""Until it gives a step up, as a person with Ctrl-C would."""
-
 
 def main() -> None:
-    """Try one fixture."""
+    """Try one fixture. ``seconds`` is when it gives a step up, as a person with Ctrl-C would."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: to see what is left
     told = json.load(sys.stdin)
     task, fixture, work = (Path(told[name]) for name in ("task", "fixture", "work"))
@@ -56,6 +53,7 @@ def one(
 ) -> dict[str, Any]:
     """Let the candidate work in a tree of the shared repository, then test in place."""
     begin = time.monotonic()
+    seconds = int(told["seconds"])
     tree = project / "attempts" / str(number)
     git(project, "worktree", "add", "-q", "--detach", str(tree), "HEAD~1")
     log = work / f"log{number}"
@@ -71,7 +69,7 @@ def one(
         if program.exists():
             text = f"import os; os.write(1, b'{told['started']}')\n"
             text += replaced(program.read_text(), told)
-            ended = run([sys.executable, "-"], tree, out, text.encode())
+            ended = run([sys.executable, "-"], tree, out, seconds, text.encode())
             hung = ended is None
         hidden = (task / "hidden" / "test_hidden_calc.py").read_text()
         if told["careless"]:
@@ -79,10 +77,10 @@ def one(
         with contextlib.suppress(OSError):
             (tree / "tests" / "test_hidden_calc.py").write_text(hidden)
         for arguments in (["status", "--short"], ["add", "-A"], ["diff", "--cached"], ["status"]):
-            hung |= run(["git", *arguments], tree, out) is None
-        code = run([sys.executable, "-m", "pytest", "-p", "no:randomly"], tree, out)
+            hung |= run(["git", *arguments], tree, out, seconds) is None
+        code = run([sys.executable, "-m", "pytest", "-p", "no:randomly"], tree, out, seconds)
         hung |= code is None
-    copied = evidence(tree)
+    copied = evidence(tree, seconds)
     hung |= copied is None
     kept = (copied or b"") + log.read_bytes() + listing(tree)
     left = descendants()
@@ -115,13 +113,13 @@ def replaced(text: str, told: dict[str, Any]) -> str:
     return text
 
 
-def run(command: list[str], tree: Path, out: Any, stdin: bytes = b"") -> int | None:
+def run(command: list[str], tree: Path, out: Any, seconds: int, stdin: bytes = b"") -> int | None:
     """Run a command; None when it had to be given up."""
     process = subprocess.Popen(
         command, cwd=tree, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True
     )
     try:
-        process.communicate(stdin, timeout=SECONDS)
+        process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -129,14 +127,14 @@ def run(command: list[str], tree: Path, out: Any, stdin: bytes = b"") -> int | N
     return process.returncode
 
 
-def evidence(tree: Path) -> bytes | None:
+def evidence(tree: Path, seconds: int) -> bytes | None:
     """Read all files of a tree, as a copy of it would; None when it had to be given up."""
 
     def give_up(number: int, frame: object) -> None:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(int(SECONDS))
+    signal.alarm(seconds)
     pieces = []
     try:
         for folder, folders, files in os.walk(tree):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -73,6 +74,9 @@ def attack_of(name: str) -> dict[str, Any]:
     return tomllib.loads((FIXTURES[name] / "attack.toml").read_text())
 
 
+ENDLESS = ("never-ends", "hang-forever")
+"""Whose program, or function, is ended by a time limit and by nothing else."""
+
 ATTACKS = [name for name in FIXTURES if attack_of(name)["class"] != "honest"]
 
 
@@ -88,7 +92,7 @@ def answers() -> Iterator[int]:
                     connection, _ = server.accept()
                 except OSError:
                     return
-                with connection:
+                with connection, contextlib.suppress(OSError):
                     connection.sendall(text)
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -124,6 +128,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory, answers: int) -> Iterator[d
         "replace": replace,
         "token": token,
         "fixtures": [str(folder) for folder in FIXTURES.values()],
+        "endless": ENDLESS,
         "runs": {name: attack_of(name).get("runs", 1) for name in FIXTURES},
     }
     for place in (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/run")):
@@ -170,7 +175,7 @@ def boxed(ground: dict[str, Any]) -> Iterator[Try]:
 
         yield ask
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def naive(ground: dict[str, Any], name: str, work: Path) -> list[dict[str, Any]]:
@@ -185,6 +190,8 @@ def naive(ground: dict[str, Any], name: str, work: Path) -> list[dict[str, Any]]
         "work": str(work),
         "runs": attack.get("runs", 1),
         "careless": attack["class"] == "value-deception",
+        # A bound on time is required of us where a naive runner would wait for ever.
+        "seconds": 6 if "max_seconds" in attack.get("require", {}) else 100,
         "wanted": [
             row.partition("=")[0] for row in attack.get("require", {}).get("file_content", [])
         ],
@@ -280,7 +287,7 @@ def check_script(attack: dict[str, Any], seen: dict[str, Any], ground: dict[str,
     assert ground["started"] in seen["transcript"]
     # It went to its end, or to where the box refused it something.
     ended = ["[exit status 0]", "PermissionError: [Errno"]
-    if attack["name"] == "never-ends":
+    if attack["name"] in ENDLESS:
         ended = ["stopped after"]
     assert any(text in seen["transcript"] for text in ended), seen["transcript"][-2000:]
 

@@ -94,7 +94,7 @@ def test_in_process_grading_is_fooled_by_no_other_kind(
         Harvest(files, dict.fromkeys(files, 0o644)),
         environment,
         tmp_path,
-        8.0 if name == "hang-forever" else 60.0,
+        2.0 if name == "hang-forever" else 240.0,
     )
     verdict = verify(seen)
     assert verdict.trust is Trust.EVIDENT

@@ -175,8 +175,9 @@ class Project:
         """Write a pack of sound cases, two files at most each; returns itself."""
         self.write(
             f"cases/{name}/pack.toml",
-            f'[pack]\nname = "{name}"\n\n[limits]\nturns = 5\nseconds = 30\n'
-            "wall_seconds = 300\n\n[check]\nseconds = 30\n",
+            # Times that no cell of these needs, however busy the machine is.
+            f'[pack]\nname = "{name}"\n\n[limits]\nturns = 5\nseconds = 240\n'
+            "wall_seconds = 300\n\n[check]\nseconds = 240\n",
         )
         for case in cases:
             folder, solution = f"cases/{name}/{case}", f"reference_solutions/{name}/{case}"
@@ -345,9 +346,9 @@ class Project:
     def leftovers(self) -> list[str]:
         """Return what lies in TMPDIR of runs and gateways: folders, sockets, locks."""
         runs = self.temporary / f"modelbench-{os.geteuid()}"
-        found = [p.name for p in self.temporary.glob("mb-gw-*")]
+        found = [name for name in _names(self.temporary) if name.startswith("mb-gw-")]
         # A name with a dot is kept for all runs: what every box shares.
-        return sorted(found + [p.name for p in runs.glob("[!.]*")])
+        return sorted(found + [name for name in _names(runs) if not name.startswith(".")])
 
     def worlds(self) -> set[Path]:
         """Return the folders of attempts that are at work now, or were when their run died."""
@@ -373,6 +374,15 @@ class Project:
         for going in self._going:
             if going.process.poll() is None:
                 going.kill()
+
+
+def _names(parent: Path) -> list[str]:
+    """Return what is in a folder, nothing where it is not there."""
+    try:
+        with os.scandir(parent) as entries:
+            return [entry.name for entry in entries]
+    except OSError:
+        return []
 
 
 def _folders(parent: Path) -> list[Path]:

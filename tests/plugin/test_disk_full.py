@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.plugin.conftest import Project
+    from tests.conftest import ModelServer
+    from tests.plugin.conftest import Model, Project
 
 pytestmark = pytest.mark.slow  # each test is several runs of pytest
 
@@ -73,9 +74,13 @@ def fill(path: Path) -> None:
     path.write_bytes(bytes(status.f_bavail * status.f_frsize - 2**16))
 
 
-def test_a_full_tmpdir_is_no_verdict(project: Project, small: Path) -> None:
+def test_a_full_tmpdir_is_no_verdict(
+    project: Project, small: Path, model: Model, model_server: Callable[..., ModelServer]
+) -> None:
     """It is told at the start; and what a candidate cannot write later says nothing of it."""
-    project.certified("one").scripted("right", delay_s=1.5)
+    server = model_server(model, gated=True)
+    assert server.gate is not None
+    project.certified("one").served("right", server.url)
     fill(small)
     full = project.start("--models", "right").wait()
     assert full.exit == 4, full.out
@@ -84,8 +89,9 @@ def test_a_full_tmpdir_is_no_verdict(project: Project, small: Path) -> None:
     assert project.tries("right") == []
     small.unlink()
     going = project.start("--models", "right", "--modelbench-fault-retries", "0")
-    going.until(project.worlds)
+    going.until(lambda: server.in_flight)
     fill(small)
+    server.gate.set()
     ran = going.wait()
     assert ran.exit == 1, ran.out
     (tried,) = project.tries("right")

@@ -38,11 +38,9 @@ ONE, TWO = Cell("tiny", "one", "served", 1), Cell("tiny", "two", "served", 1)
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_server_that_is_down_leaves_faults_until_it_is_up(
-    project: Project, model: Model, model_server: Servers, workers: str
+    project: Project, model: Model, model_server: Servers, quiet_port: int, workers: str
 ) -> None:
-    reserved = model_server(model)
-    reserved.close()
-    project.certified("one", "two").served("served", reserved.url)
+    project.certified("one", "two").served("served", f"http://127.0.0.1:{quiet_port}/v1")
     project.declare("gateway", retries=0)
     down = project.run("--models", "served", "-n", workers)
     assert down.exit == 1, down.out
@@ -53,7 +51,7 @@ def test_a_server_that_is_down_leaves_faults_until_it_is_up(
         "test_case[one:served:1]": ["error"],
         "test_case[two:served:1]": ["error"],
     }
-    model_server(model, port=reserved.port)
+    model_server(model, port=quiet_port)
     up = project.run("--models", "served", "-n", workers)
     assert up.exit == 0, up.out
     assert project.verdicts("served") == {ONE: [True], TWO: [True]}
@@ -99,7 +97,7 @@ def test_lf_and_a_plain_rerun_run_the_faulted_cells_and_no_other(
 def test_lf_finds_the_fault_after_another_run_and_after_a_kill(
     served: Project, model: Model
 ) -> None:
-    served.scripted("right").scripted("slow", delay_s=30)
+    served.scripted("right").scripted("slow", delay_s=200)
     model.behaviour = failing("two")
     served.run("--models", "served", "--modelbench-fault-retries", "0")
     assert served.run("--models", "right").exit == 0

@@ -12,8 +12,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # each test is several runs of pytest
 
 
-@pytest.mark.parametrize("locked", [False, True], ids=["clean", "with-locks-left-behind"])
-def test_sixteen_workers_and_64_cells_of_one_seed(project: Project, locked: bool) -> None:
+@pytest.mark.parametrize(
+    ("locked", "workers", "cells"),
+    [(False, 16, 64), (True, 4, 12)],
+    ids=["clean", "with-locks-left-behind"],
+)
+def test_many_workers_and_cells_of_one_seed(
+    project: Project, locked: bool, workers: int, cells: int
+) -> None:
     project.certified("one").scripted("right")
     project.environ["MODELBENCH_CACHE"] = str(project.temporary / "cache")
     if locked:
@@ -24,10 +30,11 @@ def test_sixteen_workers_and_64_cells_of_one_seed(project: Project, locked: bool
         for repository in repositories:
             for name in ("index.lock", "config.lock", "HEAD.lock"):
                 (repository / name).touch()
-    ran = project.run("--models", "right", "--modelbench-repeats", "64", "-n", "16", "-q")
+    grid = ("--modelbench-repeats", str(cells), "-n", str(workers))
+    ran = project.run("--models", "right", *grid, "-q")
     assert ran.exit == 0, ran.out
-    assert ran.outcomes() == {"passed": 64}
-    assert project.verdicts("right") == {cell: [True] for cell in project.cells("right", 64)}
+    assert ran.outcomes() == {"passed": cells}
+    assert project.verdicts("right") == {cell: [True] for cell in project.cells("right", cells)}
     assert project.faulted("right") == {}
     assert project.leftovers() == []
     assert project.processes() == []

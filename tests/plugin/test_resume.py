@@ -23,12 +23,15 @@ def test_a_run_after_two_killed_ones_runs_what_neither_finished(
     project.served("served", server.url)
     args = ("--models", "served", "--modelbench-repeats", "5", "-n", "2", "-q")
 
+    stalled = {"delivery": {"kind": "stall", "after_bytes": 0}, "text": ""}
+    # It cannot end, however late it is killed.
+    model.behaviour = lambda case: stalled if len(model.asked) > 8 else None
     first = project.start(*args)
     first.until(lambda: len(project.verdicts("served")) >= 6)
     first.kill()
     done = project.verdicts("served")
 
-    model.behaviour = lambda case: {"delivery": {"kind": "stall", "after_bytes": 0}, "text": ""}
+    model.behaviour = lambda case: stalled
     asked = len(model.asked)
     second = project.start(*args)
     second.until(lambda: len(model.asked) > asked)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.plugin.conftest import Project
+    from tests.conftest import ModelServer
+    from tests.plugin.conftest import Model, Project
 
 pytestmark = pytest.mark.slow  # each test is several runs of pytest
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_second_run_is_refused_with_the_pid_of_the_first(project: Project, workers: str) -> None:
-    project.certified("one").scripted("slow", delay_s=20).scripted("quick")
+    project.certified("one").scripted("slow", delay_s=200).scripted("quick")
     first = project.start("--models", "slow", "-n", workers)
     first.until(project.worlds)
     second = project.run("--models", "quick")
@@ -34,11 +36,16 @@ def test_a_second_run_is_refused_with_the_pid_of_the_first(project: Project, wor
     assert "run 1" in planned.out
 
 
-def test_the_refused_run_leaves_the_first_one_alone(project: Project) -> None:
-    project.certified("one", "two").scripted("slow", delay_s=1.5)
+def test_the_refused_run_leaves_the_first_one_alone(
+    project: Project, model: Model, model_server: Callable[..., ModelServer]
+) -> None:
+    server = model_server(model, gated=True)
+    assert server.gate is not None
+    project.certified("one", "two").served("slow", server.url)
     first = project.start("--models", "slow", "-n", "2")
-    first.until(project.worlds)
+    first.until(lambda: server.in_flight)
     assert project.run("--models", "slow").exit == 4
+    server.gate.set()
     ran = first.wait()
     assert ran.exit == 0, ran.out
     assert project.verdicts("slow") == {cell: [True] for cell in project.cells("slow")}
@@ -46,7 +53,7 @@ def test_the_refused_run_leaves_the_first_one_alone(project: Project) -> None:
 
 
 def test_what_a_killed_run_left_is_swept_by_the_next(project: Project) -> None:
-    project.certified("one").scripted("slow", delay_s=20).scripted("quick")
+    project.certified("one").scripted("slow", delay_s=200).scripted("quick")
     killed = project.start("--models", "slow", "-n", "2")
     killed.until(project.worlds)
     killed.kill()
@@ -60,7 +67,7 @@ def test_what_a_killed_run_left_is_swept_by_the_next(project: Project) -> None:
 
 
 def test_workers_of_a_killed_controller_are_waited_for(project: Project) -> None:
-    project.certified("one").scripted("slow", delay_s=20).scripted("quick")
+    project.certified("one").scripted("slow", delay_s=200).scripted("quick")
     killed = project.start("--models", "slow", "-n", "1")
     killed.until(project.worlds)
     (worker,) = killed.workers()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,14 @@ if TYPE_CHECKING:
 ATTEMPTS = int(os.environ.get("MODELBENCH_SOAK", "40"))
 KILLED = max(20, ATTEMPTS // 10)
 CASES = [f"case{number}" for number in range(10)]
-SECONDS = 120 + 2.0 * ATTEMPTS
+SECONDS = 240 + 2.0 * ATTEMPTS
 
 
-def mounts() -> int:
-    return len(Path("/proc/self/mountinfo").read_text().splitlines())
+def mounts(project: Project) -> list[str]:
+    """Return what is mounted in the places of a project: other tests mount elsewhere."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    places = (str(project.temporary), str(project.path))
+    return [line for line in lines if line.split()[4].startswith(places)]
 
 
 def temporary(project: Project) -> list[str]:
@@ -39,6 +41,7 @@ def left(project: Project) -> dict[str, object]:
     return {
         "temporary": [name for name in temporary(project) if name != runs],
         "processes": project.processes(),
+        "mounts": mounts(project),
         "locks": sorted(
             path.name
             for path in (project.results / ".locks").iterdir()
@@ -48,7 +51,13 @@ def left(project: Project) -> dict[str, object]:
     }
 
 
-NOTHING: dict[str, object] = {"temporary": [], "processes": [], "locks": [], "torn": []}
+NOTHING: dict[str, object] = {
+    "temporary": [],
+    "processes": [],
+    "mounts": [],
+    "locks": [],
+    "torn": [],
+}
 
 
 @pytest.fixture
@@ -62,7 +71,6 @@ def soaked(project: Project) -> Project:
 @pytest.mark.slow
 @pytest.mark.timeout(int(3 * SECONDS))
 def test_many_attempts_leave_nothing(soaked: Project) -> None:
-    before = mounts()
     repeats = str(max(1, ATTEMPTS // len(CASES)))
     args = ("--models", "right", "--modelbench-repeats", repeats, "-n", "4", "-q")
     ran = soaked.run(*args, seconds=SECONDS)
@@ -71,14 +79,12 @@ def test_many_attempts_leave_nothing(soaked: Project) -> None:
     assert len(found) == int(repeats) * len(CASES)
     assert all(passed == [cell.case not in CASES[:3]] for cell, passed in found.items())
     assert left(soaked) == NOTHING
-    assert mounts() == before
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(int(3 * SECONDS))
 def test_killed_attempts_are_swept_by_the_next_start(soaked: Project) -> None:
-    before = mounts()
-    soaked.scripted("right", wrong=CASES[:3], delay_s=0.2)
+    soaked.scripted("right", wrong=CASES[:3], delay_s=0.5)
     repeats = str(KILLED // len(CASES))
     args = ("--models", "right", "--modelbench-repeats", repeats, "-n", "4", "-q")
     going = soaked.start(*args)
@@ -91,5 +97,3 @@ def test_killed_attempts_are_swept_by_the_next_start(soaked: Project) -> None:
     assert len(found) == int(repeats) * len(CASES)
     assert all(len(verdicts) == 1 for verdicts in found.values())
     assert left(soaked) == NOTHING
-    assert mounts() == before
-    assert Path(tempfile.gettempdir()).is_dir()

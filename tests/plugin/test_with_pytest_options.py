@@ -141,6 +141,7 @@ def test_junit_has_the_whole_grid_once_with_stored_durations(project: Any) -> No
     project.certified("a", "b").scripted(
         "shaky", wrong=["b"], delay_s=0.3, error={"status": 503, "times": 30}, failing=["a"]
     )
+    project.declare("gateway", retries=0)
     first = project.run("--models", "shaky", "-n", "2")
     assert [len(found) for found in first.junit.values()] == [1, 1]  # a retried cell too
     (fault,) = first.junit["test_case[a:shaky:1]"]

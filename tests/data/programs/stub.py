@@ -27,7 +27,7 @@ def post(path, body):
         json.dumps(body).encode(),
         {"x-api-key": os.environ["STUB_KEY"], "content-type": "application/json"},
     )
-    for _ in range(100):
+    for _ in range(1200):
         try:
             with urllib.request.urlopen(request) as response:
                 return json.load(response)

@@ -276,9 +276,9 @@ def test_tool_choice_is_sent_only_where_it_is_declared(play: Play) -> None:
 
 def test_working_time_ends_the_work_and_a_command_has_what_is_left(play: Play) -> None:
     begun = time.monotonic()
-    done, _, _ = play(call("run_command", command="sleep 20"), limits=Limits(seconds=0.3))
+    done, _, _ = play(call("run_command", command="sleep 200"), limits=Limits(seconds=0.3))
     assert done.end == "time-limit"
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 100
 
 
 def test_wall_time_that_the_gateway_used_up_is_a_fault(play: Play) -> None:

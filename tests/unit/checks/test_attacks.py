@@ -378,18 +378,19 @@ def test_a_worker_that_ends_between_two_checks_costs_the_second_nothing(
 ) -> None:
     seen = grade(
         """
+        import time
+
         def test_first(solution):
             assert solution.load("calc").later() is None
-            solution.load("time").sleep(0)
-            import time
-            time.sleep(0.3)
+            while solution._grading._worker.alive():
+                time.sleep(0.01)
 
         def test_second(solution):
             assert solution.load("calc").later() is None
         """,
         """
         import os, threading
-        def later(): threading.Timer(0.1, os._exit, [0]).start()
+        def later(): threading.Timer(1.0, os._exit, [0]).start()
         """,
     )
     assert outcome(seen) == {"test_first": "passed", "test_second": "passed"}
@@ -444,7 +445,6 @@ def test_an_endless_loop_and_an_endless_iterator_are_ended(grade: Grade, outcome
         """,
     )
     assert outcome(seen) == {"test_loop": "failed: timed out", "test_list": "failed: too much"}
-    assert seen.seconds < 60
 
 
 def test_a_stop_iteration_does_not_shorten_a_checks_own_loop(

@@ -76,7 +76,7 @@ def judge(box: Box, environment: Path, tmp_path: Path) -> Judge:
     def judge(
         files: str | dict[str, str],
         tests: str = TESTS,
-        seconds: float = 60.0,
+        seconds: float = 240.0,
         environment: Path | None = environment,
         reference: str = RIGHT,
     ) -> Observation:
@@ -214,7 +214,7 @@ ATTACKS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_a_candidate_leaves_or_does_is_no_pass(name: str, judge: Judge) -> None:
-    seen = judge(ATTACKS[name], seconds=6.0 if name == "never-ends" else 60.0)
+    seen = judge(ATTACKS[name], seconds=2.0 if name == "never-ends" else 240.0)
     verdict = verify(seen)
     assert not verdict.passed, seen
     assert verdict.trust is Trust.EVIDENT

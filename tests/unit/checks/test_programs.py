@@ -80,9 +80,12 @@ def test_a_program_ends_with_its_status_and_both_streams_apart(grade: Grade) -> 
             assert run(solution, "kill").status == -9
 
         def test_hang(solution):
-            solution.call_seconds = 0.5
-            done = run(solution, "hang")
-            solution.call_seconds = 10
+            usual = solution.call_seconds
+            for solution.call_seconds in (0.5, 5, 50):  # until it has begun, on a busy machine
+                done = run(solution, "hang")
+                if done.stdout:
+                    break
+            solution.call_seconds = usual
             assert (done.status, done.timed_out, done.stdout) == (None, True, "begun\n")
 
         def test_flood(solution):
@@ -102,7 +105,7 @@ def test_a_program_ends_with_its_status_and_both_streams_apart(grade: Grade) -> 
 
         def test_survivor(solution):
             done = run(solution, "leave")
-            assert done.status == 0 and done.seconds < 5
+            assert done.status == 0 and done.seconds < 60
 
         def test_environment(solution):
             assert "KEY" not in run(solution, "environment").stdout
@@ -225,7 +228,7 @@ def test_tests_that_do_not_tell_them_apart_fail(
     judge = dict(JUDGE)
     if "timed-out" in told:
         judge["test_hidden.py"] = judge["test_hidden.py"].replace(
-            "(solution):", "(solution, seconds=3):\n        solution.call_seconds = seconds", 1
+            "(solution):", "(solution, seconds=1):\n        solution.call_seconds = seconds", 1
         )
     seen = grade(judge, {"tests/test_calc.py": tests}, environment=environment, seconds=240)
     row = seen.rows[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +35,8 @@ def test_kept(solution):
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     box = choose("auto")
     grader = Grader(box)
-    name = f"test-{tmp_path_factory.getbasetemp().name}"
+    # Of this process alone: tests look at what lies in the run's folder.
+    name = f"test-{secrets.token_hex(8)}"
     with open_run(runs_root(), name) as run:
         yield Services(box, grader, None, run, tmp_path_factory.mktemp("cache"), environment)
     grader.close()
@@ -57,7 +59,7 @@ def case(tmp_path: Path) -> Case:
         manifest=tmp_path / "case.toml",
         title="calc",
         prompt="Repair add in calc.py.",
-        limits=Limits(turns=20, seconds=60),
+        limits=Limits(turns=20, seconds=240),
         seed=lay("seed", {"calc.py": right.replace("+", "-"), "notes.txt": "keep\n"}),
         hidden=lay("hidden", {"test_calc.py": HIDDEN}),
         reference=lay("reference", {"calc.py": right}),

@@ -193,11 +193,11 @@ def test_no_process_of_the_candidate_outlives_its_command(
     attempt: Callable[..., Any], running: Any
 ) -> None:
     """FR28: what was left behind would repair the file once the verdict is there."""
-    late = "(setsid sh -c 'sleep 3; sed -i s/-/+/ calc.py' &) ; echo started"
+    late = "(setsid sh -c 'sleep 1; sed -i s/-/+/ calc.py' &) ; echo started"
     ended = attempt(
         running.plain,
         call("run_command", command=late),
-        call("run_command", command="sleep 3.5"),
+        call("run_command", command="sleep 2"),
         FINISH,
     )
     assert ended.verdict.reason == "wrong"

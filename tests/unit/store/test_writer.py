@@ -224,7 +224,7 @@ sys.stdin.read()
 
     done = subprocess.run(
         [sys.executable, "-c", APPEND_MANY, str(tmp_path), "a", "2", "real"],
-        timeout=20,
+        timeout=writer_module.LOCK_SECONDS,
         stdout=subprocess.DEVNULL,
     )
 

@@ -12,7 +12,7 @@ SCRATCH = BoxSpec(workdir="/tmp")
 
 
 def _sh(box: Box, script: str) -> str:
-    return box.run(["sh", "-c", script], SCRATCH, seconds=30).output.decode(errors="replace")
+    return box.run(["sh", "-c", script], SCRATCH, seconds=60).output.decode(errors="replace")
 
 
 def test_bubblewrap_itself_is_started_with_nothing_of_ours(

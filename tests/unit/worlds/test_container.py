@@ -78,7 +78,7 @@ def test_the_command_line_is_what_holds_a_container(stand_in: ContainerBox, tmp_
     (tmp_path / "a, b").mkdir()
     data = Mount(tmp_path / "a, b", "/data")
     spec = BoxSpec((data,), "/tmp", {"TOKEN": "given"}, 2**20, memory_bytes=2**30, processes=40)
-    done = stand_in.run(["sh", "-c", "echo $TOKEN; echo no >&2; exit 3"], spec, seconds=20)
+    done = stand_in.run(["sh", "-c", "echo $TOKEN; echo no >&2; exit 3"], spec, seconds=60)
     assert (done.status, done.output) == (3, b"given\nno\n")
     (told,) = calls(tmp_path, "run")
     image = next(n for n, one in enumerate(told) if one.startswith("pytest-modelbench-root:"))
@@ -127,7 +127,7 @@ def test_a_conversation_and_its_descriptors(stand_in: ContainerBox) -> None:
     assert process.stdout.read() == b"ping"
     assert os.read(read, 10) == b"x"
     os.close(read)
-    assert process.wait(20) == 5
+    assert process.wait(60) == 5
     stand_in.stop(process)
 
 
@@ -145,7 +145,7 @@ def test_only_containers_of_dead_harnesses_are_swept(
     stand_in: ContainerBox, tmp_path: Path
 ) -> None:
     """A name says whose a container is: user, namespace of processes, process, its start."""
-    stand_in.run(["true"], SCRATCH, seconds=20)
+    stand_in.run(["true"], SCRATCH, seconds=60)
     (told,) = calls(tmp_path, "run")
     mine = told[told.index("--name") + 1]
     _, user, namespace, pid, start, chance = mine.split("-")
@@ -189,7 +189,7 @@ def test_a_container_that_never_asks_for_its_command_is_a_fault(
     program = tmp_path / "bin" / DOCKER
     program.write_text("#!/bin/sh\necho 'no space left on device' >&2; exit 125\n")
     with pytest.raises(Fault, match="docker run failed: no space left on device"):
-        stand_in.run(["true"], SCRATCH, seconds=20)
+        stand_in.run(["true"], SCRATCH, seconds=60)
 
 
 @pytest.fixture(params=[DOCKER, PODMAN])
@@ -217,7 +217,7 @@ def test_no_container_is_left(container_box: ContainerBox) -> None:
     assert len(names(container_box) - before) == 1
     container_box.stop(process)
     with pytest.raises(Fault, match="no-such"):
-        container_box.run(["true"], BoxSpec(workdir="/no-such"), seconds=20)
+        container_box.run(["true"], BoxSpec(workdir="/no-such"), seconds=60)
     assert names(container_box) <= before
 
 
@@ -239,7 +239,7 @@ def test_a_users_proxies_stay_outside(
     monkeypatch.setenv("http_proxy", "http://me:tell-nobody@proxy:1")
     box = ContainerBox(container_box.level)
     box.prepare()
-    told = box.run(["sh", "-c", "env; cat /proc/1/environ"], SCRATCH, seconds=20).output
+    told = box.run(["sh", "-c", "env; cat /proc/1/environ"], SCRATCH, seconds=60).output
     assert b"candidate" in told
     assert b"tell-nobody" not in told
 

@@ -95,7 +95,7 @@ def test_hostile_tree_is_read_in_bounds(hostile: Path) -> None:
     assert oddities["zero"] == oddities["loop"] == oddities["outside"] == "symlink"
     assert oddities["sparse"] == "too-big"
     assert oddities["bad\\xff"] == "bad-name"
-    assert seconds < 2
+    assert seconds < 30, "it waits for nobody, and reads nothing that has no end"
     assert peak < 2**20
 
 
@@ -267,9 +267,9 @@ def test_diff_is_for_people(tree: Path) -> None:
 
 def test_diff_of_a_worst_case_is_bounded() -> None:
     lines = b"".join(b"%d\n" % (number % 3) for number in range(100_000))
-    begin = time.monotonic()
+    begin = time.process_time()
     told = Harvest({"f": lines}, {"f": 0o644}).diff({"f": lines[::-1]})
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 5
     assert "too large to show" in told
 
 

@@ -29,7 +29,7 @@ def test_nothing_is_left(box: Box, seed: SeedRepository, tmp_path: Path) -> None
             i=0; while [ $i -lt 300 ]; do mkdir -p deep && cd deep && i=$((i + 1)); done; touch end
             chmod 000 ~ /tmp
         """
-        done = box.run(["sh", "-c", script], world.spec(), seconds=30)
+        done = box.run(["sh", "-c", script], world.spec(), seconds=60)
         assert done.status == 0, done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "seed"]
 
@@ -55,8 +55,8 @@ def test_environment_and_variables_reach_the_box(world: World, box: Box, tmp_pat
     program.write_text("#!/bin/sh\necho tool $WORD\n")
     program.chmod(0o755)
     spec = world.spec(tmp_path / "environment", extra={"WORD": "given"})
-    assert box.run(["tool"], spec, seconds=20).output == b"tool given\n"
-    assert box.run(["/env/bin/tool"], spec, seconds=20).output == b"tool given\n"
+    assert box.run(["tool"], spec, seconds=60).output == b"tool given\n"
+    assert box.run(["/env/bin/tool"], spec, seconds=60).output == b"tool given\n"
 
 
 def test_files_belong_to_the_owner(seed: SeedRepository, tmp_path: Path) -> None:
