@@ -122,7 +122,8 @@ def cell_of(item: pytest.Item) -> Cell | None:
 class Selection:
     """Keep certificates with the cells that need them, whatever -k, -m and --lf leave."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, config: pytest.Config, plan: Plan) -> None:
+        self._terminal = config.pluginmanager.get_plugin("terminalreporter")
         self._certifying = {p.cell for p in plan.certifying}
         self._needed = self._certifying.union(plan.awaited)
         self._waiting = {
@@ -135,7 +136,9 @@ class Selection:
         """Let others select, then put the certificates of what they left before everything."""
         certificates = [item for item in items if self._is_certificate(item)]
         # Not theirs to select: they would be counted as deselected, and run all the same.
+        collected = len(items)
         items[:] = [item for item in items if not self._is_only_certificate(item)]
+        offered = len(items)
         result = yield
         kept = list(items)
         waiting = {
@@ -152,7 +155,13 @@ class Selection:
         }
         rest = (item for item in kept if not is_pack_item(item) or cell_of(item) not in first)
         items[:] = [*first.values(), *rest]
+        self._count(len(items) + offered - len(kept) - collected)
         return result
+
+    def _count(self, more: int) -> None:
+        """Let "collected N items" be of those that run or that were deselected."""
+        if hasattr(self._terminal, "_numcollected"):
+            self._terminal._numcollected += more
 
     def _collected_again(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         """Return the certificate items of packs of which a node id picked single items."""

@@ -75,7 +75,7 @@ def take_charge(config: pytest.Config) -> None:
     config.pluginmanager.register(controller, "modelbench-controller")
     for name, part in controller.parts.items():
         config.pluginmanager.register(part, name)
-    config.pluginmanager.register(Selection(bench.plan), "modelbench-selection")
+    config.pluginmanager.register(Selection(config, bench.plan), "modelbench-selection")
     gc.freeze()  # the plan stays until the end: no search for garbage need look at it again
 
 

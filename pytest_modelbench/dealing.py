@@ -146,16 +146,18 @@ class Dealing:
     def _begin(self, collection: Sequence[str]) -> None:
         """Report every stored cell among the selected ones; called once, before any item."""
         roster = self._roster
-        roster.selected = {cell for n in collection if (cell := roster.cell(n)) is not None}
+        cells = [cell for n in collection if (cell := roster.cell(n)) is not None]
+        roster.selected = set(cells)
         with collector_paused():
             self._replays.report(collection)
         gc.freeze()  # reports stay until the end: no search for garbage need look at them again
         todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
         session = self._config.pluginmanager.get_plugin("session")
         verbosity = self._config.get_verbosity()
-        if isinstance(session, pytest.Session) and todo and verbosity <= 0:
-            # Percent are of what has a letter.
-            session.testscollected -= sum(map(self._passes_over, roster.selected))
+        if isinstance(session, pytest.Session) and cells and verbosity <= 0:
+            # Percent are of what has a letter; none at all would be "no tests".
+            lettered = session.testscollected - sum(map(self._passes_over, cells))
+            session.testscollected = max(1, lettered)
         self._teller = Teller(self._config)
         beat = Heartbeat(todo, self._teller, step=step_of(verbosity))
         self._config.pluginmanager.register(beat, "modelbench-heartbeat")

@@ -73,7 +73,7 @@ def join(config: pytest.Config, payload: str) -> None:
     config.stash[folders_key] = dict(orders.folders)
     config.stash[lent_key] = frozenset(orders.settings.lent)
     remember_faulted(config, orders.folders, orders.faulted)
-    config.pluginmanager.register(Selection(orders.plan), "modelbench-selection")
+    config.pluginmanager.register(Selection(config, orders.plan), "modelbench-selection")
     config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
     gc.freeze()  # as when items are collected
 

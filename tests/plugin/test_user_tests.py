@@ -159,14 +159,20 @@ def test_without_candidates_a_users_test_is_skipped_with_the_reason(project: Any
     assert not project.results.exists()
 
 
-def test_certificates_come_first_for_users_tests_alone(project: Any) -> None:
-    project.pack("a").scripted("asked")
-    project.write("test_mine.py", TWO_TESTS)
-    ran = project.run("--models", "asked", "-n", "2", "test_mine.py")
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_certificates_come_first_for_users_tests_alone(project: Any, workers: str) -> None:
+    project.pack("a").pack("b", name="spare").scripted("asked")
+    project.write("test_mine.py", TWO_TESTS + "\ndef test_plain(): pass\n")
+    ran = project.run("--models", "asked", "-n", workers, "test_mine.py")
     assert ran.exit == 0, ran.out
-    assert ran.outcomes() == {"passed": 2, "certified": 6}
+    counts = "collected 9 items" if workers == "0" else "[9 items]"
+    assert counts in ran.out, "certificates of packs that nobody asked for are in no count"
+    assert ran.out.count("[100%]") == 1
+    assert ran.outcomes() == {"passed": 3, "certified": 6}
     assert "test_case[a:asked:1]" not in ran.junit  # the command line does not name the pack
     assert len(project.tries("asked")) == 1
+    again = project.run("--models", "asked", "-n", workers, "test_mine.py")
+    assert "[100%]" in again.out, "percent are of what has a letter, here one"
 
 
 def test_users_tests_of_an_uncertified_case_are_skipped_and_the_run_fails(project: Any) -> None:
