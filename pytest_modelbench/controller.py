@@ -66,6 +66,8 @@ def take_charge(config: pytest.Config) -> None:
     if bench is None:
         return
     config.args[:] = bench.args
+    # To workers, too: by their arguments they would find another once the results folder is there.
+    config.option.rootdir = str(config.rootpath)
     config.stash[plan_key] = bench.plan
     controller = Controller(config, bench, lock, gating)
     remember_faulted(config, controller.folders, controller.faulted)

@@ -38,7 +38,7 @@ class Retries:
             return None
         loading = reply.reason in LOADING
         if not loading and self.used >= self.retries:
-            self.why_not = f"after {self.used + 1} tries"
+            self.why_not = f"after {self.used + 1} tries" if self.used else "after 1 try"
             return None
         step = self.polls if loading else self.used
         wait = min(LONGEST_STEP, FIRST_WAIT * 2.0**step)

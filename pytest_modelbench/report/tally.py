@@ -289,6 +289,8 @@ def _count_elsewhere(found: Tally, tries: Sequence[Entry], counted: set[str] | N
         for role, spent in entry.detail.by_role():
             if role == Role.CANDIDATE and is_counted:
                 continue
+            if not spent.requests and spent.list_usd is None:
+                continue  # nothing was sent: there is no price to know
             where = OTHER_TRIES if role == Role.CANDIDATE else role
             found.elsewhere.setdefault(where, Sum()).add(spent.list_usd)
 
