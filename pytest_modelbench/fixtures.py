@@ -28,7 +28,7 @@ class Unsolved(AssertionError):
     """The verdict is not a pass: a result, and no failure of the run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attempt:
     """An attempt that ended in a verdict, as tests see it.
 
@@ -38,6 +38,10 @@ class Attempt:
 
     record: AttemptRecord
     _workplace: Workplace = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """Return what pytest shows of it beside a test that fails."""
+        return f"<attempt {self.record.cell.id}>"
 
     @property
     def verdict(self) -> Verdict:

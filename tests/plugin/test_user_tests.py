@@ -123,6 +123,7 @@ def test_exception_in_a_body_is_an_ordinary_failure_and_pays_nothing(project: An
         assert ran.exit == 1
         assert ran.outcomes() == {"failed": 1}
         assert "KeyError: 'no such key'" in ran.out
+        assert "attempt = <attempt a:right:1>" in ran.out
     assert len(project.tries("right")) == 1
     assert not project.faulted("right")
     assert not list(project.index().checks())
