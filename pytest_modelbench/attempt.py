@@ -77,7 +77,8 @@ def attempt(
 ) -> AttemptRecord:
     """Try a cell: let the candidate work (or take its stored harvest), observe, verify.
 
-    What happens in the attempt is never raised: a fault, and any unknown exception, is a record.
+    What happens in the attempt is never raised: a fault, and any unknown exception, is a record;
+    KeyboardInterrupt alone is raised, under whatever name it arrives.
     ``on_work_kept`` is given, between work and grading, the record that the attempt has if it never
     gets further. StoreProblem when its evidence cannot be kept.
     """
@@ -96,12 +97,30 @@ def attempt(
         ended = _run(task, attempt_id, services, evidence, course, work_is_kept)
     except StoreProblem:
         raise
-    except Fault as fault:
-        ended = _faulted(fault, course.stage)
     except Exception as error:
-        text = "".join(traceback.format_exception(error))[-FAULT_CHARS:]
-        ended = _faulted(Fault(f"unexpected-{type(error).__name__}", text), course.stage)
+        if _is_of_an_interrupt(error):
+            raise KeyboardInterrupt from error
+        ended = _faulted(_fault_of(error), course.stage)
     return record(ended)
+
+
+def _is_of_an_interrupt(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: Python turns one into a RuntimeError now and then.
+
+    It does so where a class is made, as it is when a module is imported. A stop is nobody's fault.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _fault_of(error: Exception) -> Fault:
+    if isinstance(error, Fault):
+        return error
+    text = "".join(traceback.format_exception(error))[-FAULT_CHARS:]
+    return Fault(f"unexpected-{type(error).__name__}", text)
 
 
 def _record(
