@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_modelbench.errors import ModelbenchError
-from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
+from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, in_project, project_root
 
 if TYPE_CHECKING:
     from pytest_modelbench.records import Identity
@@ -42,8 +42,8 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        options = _parse(sys.argv[1:] if arguments is None else arguments)
         status: int = options.run(options)
     except ModelbenchError as error:
         print(f"modelbench: {error}", file=sys.stderr)
@@ -83,7 +83,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     report.add_argument(
         "--models", default="", metavar="NAME[,NAME...]", help="default: all stored"
     )
-    report.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    report.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     report.add_argument(
         "--baseline", default=None, metavar="NAME", help="compare each with this one"
     )
@@ -93,8 +93,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
     new_pack = commands.add_parser("new-pack", help="write a small sound pack to start from")
     new_pack.add_argument("name", metavar="NAME")
-    new_pack.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
-    new_pack.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
+    new_pack.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
+    new_pack.add_argument("--references", type=Path, default=in_project(REFERENCES), metavar="DIR")
     new_pack.set_defaults(run=_new_pack)
 
     if command not in commands.choices:
@@ -115,7 +115,7 @@ def _report(options: argparse.Namespace) -> int:
     def today() -> Callable[[str, str, str], Identity | None]:
         from pytest_modelbench.today import identities
 
-        return identities(Path.cwd())
+        return identities(project_root())
 
     if not options.results.is_dir():
         print(f"modelbench: {options.results} is no folder of results", file=sys.stderr)

@@ -31,6 +31,7 @@ from pytest_modelbench.lastfailed import remember_faulted
 from pytest_modelbench.orders import Orders
 from pytest_modelbench.outcomes import UNSOLVED, own_lines
 from pytest_modelbench.plan import TODO, Action
+from pytest_modelbench.project import overlooked, place_lines
 from pytest_modelbench.roster import Roster
 from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.store.layout import LOGS, moment_of
@@ -142,7 +143,7 @@ class Controller:
 
     def pytest_report_header(self) -> list[str]:
         """Say what the grid is and how much of it is there."""
-        return header(self.bench)
+        return [*place_lines(self.config, self.settings), *header(self.bench)]
 
     # First, so that what workers need stands before xdist starts them.
     @pytest.hookimpl(tryfirst=True)
@@ -150,6 +151,8 @@ class Controller:
         """Sweep what dead runs left, start the gateway; the results folder is this run's."""
         for damage in self.bench.index.damages:
             self._say(str(damage))
+        for line in overlooked(self.config, self.settings):
+            self._say(line)
         if not measures(self.config):
             return
         for line in [line for root in runs_roots() for line in sweep(root)]:

@@ -307,9 +307,13 @@ def root_of(config: pytest.Config) -> Path:
     """Return the project's folder: where modelbench.toml, packs and results are.
 
     Without an ini file pytest takes the folder that its arguments share, a pack's perhaps; the
-    project is then where it was started.
+    project is then where it was started, or the nearest folder above with a modelbench.toml.
     """
-    return config.invocation_params.dir if config.inipath is None else config.rootpath
+    if config.inipath is not None:
+        return config.rootpath
+    from pytest_modelbench.settings import project_root
+
+    return project_root(config.invocation_params.dir)
 
 
 def _concerned(config: pytest.Config) -> bool:

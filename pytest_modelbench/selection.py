@@ -45,15 +45,15 @@ def read_arguments(config: pytest.Config) -> Selected:
     """Read the command line: a case's folder selects it, a node id a cell, a folder its packs.
 
     With ``--models`` and no path at all, the packs of the project are the suite; with ``--lf`` they
-    come to what pytest would look at anyway, whose own failures it knows.
+    come to what pytest would look at anyway, whose own failures it knows. Within a pack, no path
+    means that pack.
     """
     folder = config.invocation_params.dir
     named = bool(config.getoption("models"))
     last_failed = bool(config.getoption("lf", False))
     planning = bool(config.getoption("modelbench_plan"))
-    if config.args_source is not pytest.Config.ArgsSource.ARGS and (
-        named or last_failed or planning
-    ):
+    pathless = config.args_source is not pytest.Config.ArgsSource.ARGS and not pack_above(folder)
+    if pathless and (named or last_failed or planning):
         packs = _packs(config)
         others = [] if named or planning else [_path(folder, arg) for arg in config.args]
         apart = [p for p in packs if not any(p.is_relative_to(other) for other in others)]

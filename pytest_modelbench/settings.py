@@ -73,6 +73,20 @@ class Settings:
         return dict(self.selected).get(str(pack_folder), ())
 
 
+def project_root(folder: Path | None = None) -> Path:
+    """Return the nearest folder with a modelbench.toml, upwards from the current one or another.
+
+    It is the one that the search begins in where no folder has one.
+    """
+    start = Path.cwd() if folder is None else folder
+    return next((one for one in (start, *start.parents) if (one / REGISTRY).is_file()), start)
+
+
+def in_project(name: str) -> Path:
+    """Return a folder of the project of the current folder, as it is named from there."""
+    return Path(os.path.relpath(project_root() / name))
+
+
 def utc_now() -> str:
     """Return the time as records hold it: UTC, ISO 8601, milliseconds, Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

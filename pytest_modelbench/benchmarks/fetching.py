@@ -23,7 +23,7 @@ from pydantic import JsonValue
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.packs.model import PACK_MANIFEST
 from pytest_modelbench.packs.source import load_source, read_cases
-from pytest_modelbench.settings import CASES
+from pytest_modelbench.settings import CASES, in_project
 
 DATA = "data"
 REVISION = "revision.json"
@@ -116,7 +116,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--sha256", default="", metavar="HEX", help="what the archive has to be")
     parser.add_argument("--revision", default="", metavar="TEXT", help="which revision it is")
     parser.add_argument("--name", default="", metavar="NAME", help="of the pack; default: NAME")
-    parser.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
+    parser.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
     parser.set_defaults(run=_run)
 
 

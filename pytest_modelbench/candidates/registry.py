@@ -14,8 +14,7 @@ from pytest_modelbench.candidates.manifest import Manifest
 from pytest_modelbench.errors import RegistryProblem
 from pytest_modelbench.gateway.patience import Patience
 from pytest_modelbench.records import BUILT_IN, Candidate, Server
-
-FILE = "modelbench.toml"
+from pytest_modelbench.settings import REGISTRY
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class Registry:
     servers: Mapping[str, Server] = field(default_factory=dict)
     unusable: Mapping[str, RegistryProblem] = field(default_factory=dict)
     path: Path | None = None
+    """Where ``modelbench.toml`` is, or was looked for; None: nowhere."""
     patience: Patience = field(default_factory=Patience)
 
     @classmethod
@@ -39,7 +39,7 @@ class Registry:
         Neither file need be there. ``litellm_config`` (absolute, or from ``root``) is read instead
         of the one that is named. RegistryProblem with file, line and remedy for what is not sound.
         """
-        path = root / FILE
+        path = root / REGISTRY
         source = Manifest.read(path) if path.exists() else Manifest(path, "", {})
         servers = source.servers()
         candidates = source.candidates(servers)
@@ -64,7 +64,7 @@ class Registry:
             candidates,
             servers,
             unusable,
-            path if path.exists() else None,
+            path,
             source.patience(),
         )
 
@@ -96,8 +96,9 @@ class Registry:
             return Candidate(name=name, model=name)
         close = difflib.get_close_matches(name, self.known, n=1)
         meant = f"did you mean {close[0]}? " if close else ""
+        there = self.path is None or self.path.exists()
         raise RegistryProblem(
-            f"no candidate is named {name!r}",
+            f"no candidate is named {name!r}" + ("" if there else ", and there is no such file"),
             path=self.path,
             remedy=f"{meant}Known: {', '.join(self.known)}, or a LiteLLM name such as openai/gpt-5",
         )

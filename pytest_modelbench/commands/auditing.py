@@ -20,7 +20,7 @@ from pytest_modelbench.parsing import parse
 from pytest_modelbench.protocols.protocol import protocol_named
 from pytest_modelbench.records import AttemptRecord, Identity, Outcome, seal_holds
 from pytest_modelbench.report.escape import escape
-from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
+from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, in_project, project_root
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.layout import open_results, require_stored, results_files
@@ -58,9 +58,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "audit", help="repeat every verdict from its evidence; find what was edited or harmed"
     )
     parser.add_argument("packs", nargs="*", metavar="PACK", help="names of packs (default: all)")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
-    parser.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
-    parser.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
+    parser.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
+    parser.add_argument("--references", type=Path, default=in_project(REFERENCES), metavar="DIR")
     parser.set_defaults(run=run)
 
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageProblem(f"{options.results} is no folder of results; --results names another")
     require_stored(options.results, options.packs)
     cases = read_cases(options.cases, options.references)
-    today = identities(Path.cwd(), [str(options.cases)])
+    today = identities(project_root(), [str(options.cases.absolute())])
     found = audit(options.results, cases, today, options.packs)
     for finding in found.findings:
         print(escape(str(finding)))

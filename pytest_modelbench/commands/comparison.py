@@ -17,7 +17,7 @@ from pytest_modelbench.report.rows import CaseFigures, Row
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.report.stored import card_of
 from pytest_modelbench.report.terminal import render
-from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.settings import RESULTS, in_project, project_root
 from pytest_modelbench.stats import CostRatio, Interval, TimeQuantile, cost_ratio, time_ratio
 from pytest_modelbench.store.layout import require_stored, stored_candidates
 from pytest_modelbench.store.reader import read
@@ -33,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
     parser.add_argument("packs", nargs="*", metavar="PACK", help="names of packs (default: all)")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     parser.add_argument("--json", action="store_true", help="unrounded, with methods named")
     parser.set_defaults(run=run)
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if a == b:
         raise UsageProblem(f"{a} cannot be compared with itself")
     require_stored(options.results, options.packs)
-    identify = identities(Path.cwd())
+    identify = identities(project_root())
     stored = stored_candidates(options.results)
     cards = []
     for pack in dict.fromkeys(pack for pack, _ in stored):

@@ -20,7 +20,7 @@ from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.records import Candidate
 from pytest_modelbench.report.escape import escape
-from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.settings import RESULTS, in_project, project_root
 from pytest_modelbench.worlds import landlock
 from pytest_modelbench.worlds.environment import cache_folder
 from pytest_modelbench.worlds.levels import ON_DEMAND, STRICT, probe, probe_named
@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "doctor", help="say what this machine can do, and why not more; change nothing"
     )
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     parser.set_defaults(run=run)
 
 
@@ -153,7 +153,7 @@ def _room(name: str, folder: Path) -> Sign:
 def _registry() -> Iterator[Sign]:
     """Say which keys are set, by name alone, and which declared servers take a connection."""
     try:
-        registry = Registry.read(Path.cwd())
+        registry = Registry.read(project_root())
     except UsageProblem as problem:
         yield Sign("bad", "candidates", str(problem))
         return

@@ -14,7 +14,7 @@ from pytest_modelbench.probe.command import NOT_ALIVE, candidate_named, probe_an
 from pytest_modelbench.records import BUILT_IN
 from pytest_modelbench.report.stored import card_of
 from pytest_modelbench.report.terminal import render
-from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
+from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, in_project, project_root
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.today import identities
 
@@ -29,8 +29,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("packs", nargs="*", metavar="PACK", help="names of packs (default: all)")
     parser.add_argument("--note", required=True, help="how the model is served")
     parser.add_argument("--repeats", type=int, default=1, metavar="N")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
-    parser.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
+    parser.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
     parser.add_argument(
         "--workers", type=int, default=0, metavar="N", help="cells at once (default: one)"
     )
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     command += ["--modelbench-results", str(options.results)]
     command += ["-n", str(options.workers)] if options.workers else []
     status = subprocess.run([*command, *map(str, folders)], check=False).returncode
-    for name in (read_pack(folder, Path(REFERENCES)).name for folder in folders):
+    for name in (read_pack(folder, in_project(REFERENCES)).name for folder in folders):
         print("\n".join(_beside_all(name, candidate.name, options.results)), end="\n\n")
     return status
 
@@ -72,7 +72,7 @@ def _beside_all(pack: str, candidate: str, results: Path) -> list[str]:
         for name in index.candidates(pack)
         if not _certifies(name) and cases <= {cell.case for cell in index.cells(pack, name)}
     ]
-    card = card_of(index, pack, names, identities(Path.cwd())) if cases else None
+    card = card_of(index, pack, names, identities(project_root())) if cases else None
     if card is None:
         return [f"{pack}: nothing is stored of {candidate}"]
     utf8 = "utf" in (sys.stdout.encoding or "").lower()

@@ -15,7 +15,7 @@ from pytest_modelbench.errors import INTERRUPTED, UsageProblem
 from pytest_modelbench.records import Cell
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import plural
-from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.settings import RESULTS, in_project
 from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.looks import Look, Looks
@@ -48,7 +48,7 @@ class Run:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command and its options."""
     parser = commands.add_parser("log", help="list runs, their notes, and looks")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 

@@ -22,7 +22,15 @@ from pytest_modelbench.protocols.protocol import Services
 from pytest_modelbench.records import AttemptRecord, Candidate, Identity, Outcome, Role
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.numbers import dollars
-from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, new_run_id, utc_now
+from pytest_modelbench.settings import (
+    CASES,
+    REFERENCES,
+    RESULTS,
+    in_project,
+    new_run_id,
+    project_root,
+    utc_now,
+)
 from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index, Kind
@@ -62,9 +70,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--plan", action="store_true", help="say what would be judged, and stop")
     parser.add_argument("--isolation", default="auto", metavar="LEVEL")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
-    parser.add_argument("--cases", type=Path, default=Path(CASES), metavar="DIR")
-    parser.add_argument("--references", type=Path, default=Path(REFERENCES), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
+    parser.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
+    parser.add_argument("--references", type=Path, default=in_project(REFERENCES), metavar="DIR")
     parser.set_defaults(run=run)
 
 
@@ -75,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     known(options.isolation)
     models = [name for name in options.models.split(",") if name]
     require_stored(options.results, options.packs, models)
-    registry = Registry.read(Path.cwd())
+    registry = Registry.read(project_root())
     if options.plan:
         _choose(options, models, read(options.results, options.packs or None), registry)
         return 0
@@ -100,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
                     tuple(judges.values()),
                     tuple(registry.servers.values()),
                     **registry.patience.model_dump(),
-                    root=Path.cwd(),
+                    root=project_root(),
                 )
             )
             gateway = GatewayClient(process.address.socket_path, process.address.secret)

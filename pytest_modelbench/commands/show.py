@@ -18,7 +18,7 @@ from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.records import AttemptRecord, CheckRecord
 from pytest_modelbench.report.attempt import render_attempt
 from pytest_modelbench.report.masking import Masking
-from pytest_modelbench.settings import CASES, REFERENCES, RESULTS
+from pytest_modelbench.settings import CASES, REFERENCES, RESULTS, in_project
 from pytest_modelbench.store.entry import Entry
 from pytest_modelbench.store.evidence import Evidence
 from pytest_modelbench.store.index import Index
@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="ATTEMPT",
         help="the beginning of its id, or its cell: [PACK/]CASE:CANDIDATE:REPEAT",
     )
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     parser.add_argument("--full", action="store_true", help="shorten nothing")
     parser.add_argument("--json", action="store_true", help="record and transcript as JSON")
     parser.set_defaults(run=run)
@@ -46,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Print an attempt; exit status 0."""
     index = read(options.results)
-    record = index.record(find(index, options.attempt))
+    record = index.record(find(index, options.attempt, options.results))
     evidence = Evidence(options.results)
     entries, missing = transcript_of(record, index, evidence)
     observation = observation_of(record, evidence)
@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def find(index: Index, name: str) -> Entry:
-    """Return the attempt that a name means; of a cell, the newest.
+def find(index: Index, name: str, results: Path) -> Entry:
+    """Return the attempt that a name means, of an index of results; of a cell, the newest.
 
     A name is the beginning of an id, ``CASE:CANDIDATE:REPEAT`` (``PACK/`` before it where packs
     share it), or a pytest node id. UsageProblem where it means none, or several.
@@ -101,8 +101,8 @@ def find(index: Index, name: str) -> Entry:
         listed = ", ".join(sorted(entry.id for entry in found)[:10])
         raise UsageProblem(f"{name} begins {len(found)} attempts: {listed}")
     raise UsageProblem(
-        f"no stored attempt is {name!r}; give the first {SHORTEST_PREFIX} or more characters of "
-        "an id, or a cell such as fix-bug:local-coder:1"
+        f"{results.resolve()}: no stored attempt is {name!r}; give the first {SHORTEST_PREFIX} "
+        "or more characters of an id, or a cell such as fix-bug:local-coder:1"
     )
 
 
@@ -160,13 +160,13 @@ def wanted(record: AttemptRecord) -> JsonValue:
     from pytest_modelbench.benchmarks.benchmark import Answer
     from pytest_modelbench.packs.reading import find_packs, read_pack
 
-    if record.verdict is None or record.verdict.passed or not Path(CASES).is_dir():
+    if record.verdict is None or record.verdict.passed or not in_project(CASES).is_dir():
         return None
-    for folder in find_packs([Path(CASES)]):
+    for folder in find_packs([in_project(CASES)]):
         if folder.name != record.pack:
             continue
         try:
-            pack = read_pack(folder, Path(REFERENCES))
+            pack = read_pack(folder, in_project(REFERENCES))
         except UsageProblem:
             return None
         case = next((case for case in pack.cases if case.id == record.case), None)

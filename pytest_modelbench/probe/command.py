@@ -15,7 +15,7 @@ from pytest_modelbench.probe.matrix import heading, remedies, row
 from pytest_modelbench.probe.probing import keep, probe
 from pytest_modelbench.probe.speed import WIDTHS
 from pytest_modelbench.records import Candidate
-from pytest_modelbench.settings import RESULTS
+from pytest_modelbench.settings import RESULTS, in_project, project_root
 
 NOT_ALIVE = 1
 
@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("candidate", metavar="CANDIDATE")
     parser.add_argument("--note", default="", help="how it is served; kept with what is found")
-    parser.add_argument("--results", type=Path, default=Path(RESULTS), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=in_project(RESULTS), metavar="DIR")
     parser.add_argument(
         "--in-flight",
         type=_widths,
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 def candidate_named(name: str) -> Candidate:
     """Return a candidate of the project in this folder that has a model to ask."""
-    (candidate,) = Registry.read(Path.cwd()).resolve([name])
+    (candidate,) = Registry.read(project_root()).resolve([name])
     if not candidate.calls_model or candidate.script:
         raise UsageProblem(f"candidate {name} has no server that could be asked")
     return candidate

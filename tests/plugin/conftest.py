@@ -263,10 +263,14 @@ class Project:
     # -- pytest ----------------------------------------------------------------------------------
 
     def run(
-        self, *args: str, seconds: float = RUN_SECONDS, environ: Mapping[str, str] | None = None
+        self,
+        *args: str,
+        seconds: float = RUN_SECONDS,
+        environ: Mapping[str, str] | None = None,
+        at: Path | None = None,
     ) -> Ran:
-        """Run pytest to its end."""
-        return self.start(*args, environ=environ).wait(seconds)
+        """Run pytest to its end, in a folder or in the project's own."""
+        return self.start(*args, environ=environ, at=at).wait(seconds)
 
     def start(
         self,
@@ -274,6 +278,7 @@ class Project:
         environ: Mapping[str, str] | None = None,
         before: Callable[[], None] | None = None,
         junit: bool = True,
+        at: Path | None = None,
     ) -> Going:
         """Start pytest; ``before`` is called in its process (to set limits)."""
         self._runs += 1
@@ -283,7 +288,7 @@ class Project:
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *options, *args],
-                cwd=self.path,
+                cwd=at or self.path,
                 env=os.environ | self._environ() | self.environ | dict(environ or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=out,

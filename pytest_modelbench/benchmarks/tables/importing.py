@@ -23,6 +23,7 @@ from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.packs.manifest import Problems
 from pytest_modelbench.packs.model import PACK_MANIFEST
 from pytest_modelbench.packs.shape import check_id
+from pytest_modelbench.settings import CASES, in_project
 
 CASES_FILE = "cases.jsonl"
 CERTIFICATION_FILE = "certification.jsonl"
@@ -65,7 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--prompt", default="", metavar="TEXT", help="what is to be done")
     parser.add_argument("--encoding", default="", metavar="NAME", help="default: utf-8")
     parser.add_argument("--name", default="", metavar="NAME", help="default: the file's name")
-    parser.add_argument("--cases", type=Path, default=Path("cases"), metavar="DIR")
+    parser.add_argument("--cases", type=Path, default=in_project(CASES), metavar="DIR")
     parser.set_defaults(run=run)
 
 

@@ -71,6 +71,14 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
         Registry.read(tmp_path).resolve([name])
 
 
+def test_an_unknown_name_says_where_no_registry_is(tmp_path: Path) -> None:
+    with pytest.raises(RegistryProblem) as caught:
+        Registry.read(tmp_path).resolve(["local"])
+    assert str(caught.value).startswith(
+        f"{tmp_path}/modelbench.toml: no candidate is named 'local', and there is no such file; "
+    )
+
+
 def test_an_unknown_name_lists_the_known_ones_and_the_close_one(tmp_path: Path) -> None:
     registry = read(tmp_path, LOCAL)
     with pytest.raises(RegistryProblem) as caught:
