@@ -6,8 +6,8 @@ exits with 1 where one is beyond its bound:
     python benchmarks/report_speed.py
     python benchmarks/report_speed.py --results 20000 --rounds 5
 
-The store has ten candidates, ten repeats and lines of 2 kB. A report is counted by as many
-processes as there are cores: on a busy machine compare the CPU seconds.
+The store has ten candidates, ten repeats and lines of 2 kB. A report is counted by two processes
+where there are two cores: on a busy machine compare the CPU seconds.
 
 Memory is measured in a round of its own: at each moment that of the first process, and of each that
 it forked what it does not share; the most of all moments. ``ru_maxrss`` would not do, as a program
