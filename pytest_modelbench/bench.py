@@ -100,7 +100,8 @@ def claim_bench(
 def measures(config: pytest.Config) -> bool:
     """Tell whether this run is to try cells, not only to list them."""
     option = config.option
-    return not (option.collectonly or option.help or config.getoption("modelbench_plan"))
+    lists = option.collectonly or option.showfixtures or option.show_fixtures_per_test
+    return not (lists or option.setupplan or option.help or config.getoption("modelbench_plan"))
 
 
 def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
@@ -185,7 +186,8 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
     )
     inputs = plan_inputs(settings, every, candidates, index, registry)
     plan = make_plan(inputs)
-    narrowed = config.getoption("keyword") or config.getoption("markexpr") or last_failed
+    narrowing = ("keyword", "markexpr", "deselect")
+    narrowed = any(map(config.getoption, narrowing)) or last_failed
     return Bench(
         settings=settings,
         packs=packs,
