@@ -7,6 +7,7 @@ The disagreement, or the variance of the differences, is that of the data; the d
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from pytest_modelbench.stats import (
     gate_pass_chance,
     gate_pass_chance_repeats,
     pair_counts,
+    paired_difference,
     power,
     wilson,
 )
@@ -30,6 +32,9 @@ OFTEN = 0.8
 
 MOST_CASES = 10_000_000
 """More than this are no answer."""
+
+MOST_COPIED = 100_000
+"""At more cases the normal law is as good as the gate's own interval, and quicker."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,9 @@ def enough_cases(
         spread = normal_quantile(1 - 2 * level) * _deviation(rule.limit)
         spread += normal_quantile(2 * OFTEN - 1) * _deviation(good)
         return _enough((spread / (good - rule.limit)) ** 2, f"one that is at {good:.0%}")
-    if rule.kind is Kind.NOT_WORSE_BY and pair is not None and rule.limit:
+    if rule.kind is Kind.NOT_WORSE_BY and pair is not None and len(pair[0]) and rule.limit:
         needed = reach**2 * _plan(*pair).variance / rule.limit**2
+        needed = max(needed, _within(rule.limit, level, *pair, start=needed))
         return _enough(needed, "an equally good candidate")
     if rule.kind is Kind.SUPERIORITY and pair is not None and len(pair[0]):
         variance = _plan(*pair).variance
@@ -174,12 +180,41 @@ def _within_margin(margin: float, level: float, a: CaseScores, b: CaseScores) ->
             conf=confidence,
         )
     else:
-        equal = gate_pass_chance_repeats(_plan(a, b), margin, conf=confidence)
+        half = _half(a, b, confidence)
+        equal = gate_pass_chance_repeats(_plan(a, b), margin, conf=confidence, half=half)
     return Chance(
         equal,
         f"an equally good candidate passes in about {_of_100(equal)} of 100 runs at "
         f"{plural(len(a), 'case')}",
     )
+
+
+def _within(margin: float, level: float, a: CaseScores, b: CaseScores, *, start: float) -> float:
+    """Return from how many cases like these the gate's interval of an equal is within the margin.
+
+    Where no case differs the law of differences says none, and the interval has a width still.
+    """
+    first = max(math.ceil(start / len(a)), 1)
+
+    def inside(times: int) -> bool:
+        return _half(_times(a, times), _times(b, times), 1 - 2 * level) < margin
+
+    if first * len(a) > MOST_COPIED or inside(first):
+        return 0.0
+    most = MOST_COPIED // len(a)
+    found = bisect_left(range(most), True, lo=first, key=inside)
+    return float(found * len(a)) if found < most else math.inf
+
+
+def _times(scores: CaseScores, times: int) -> CaseScores:
+    attempts = None if scores.attempts is None else scores.attempts * times
+    return CaseScores(scores.numerators * times, scores.denominator, attempts)
+
+
+def _half(a: CaseScores, b: CaseScores, confidence: float) -> float:
+    """Return half the width of the interval that a margin is held to."""
+    found = paired_difference(a, b, confidence)
+    return (found.interval.high - found.interval.low) / 2 if found is not None else 0.0
 
 
 def _by_test(kind: Kind, level: float, a: CaseScores, b: CaseScores) -> Chance:

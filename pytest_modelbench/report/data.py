@@ -65,6 +65,7 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
                 "verdicts": old.verdicts,
                 "passed": old.passes,
                 "changed": list(old.changed),
+                "replaced": old.replaced,
             }
             for old in card.old
         ],

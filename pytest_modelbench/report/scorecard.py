@@ -27,13 +27,17 @@ Identify = Callable[[str, str], HasDigests | None]
 
 @dataclass(frozen=True)
 class Old:
-    """Verdicts of an older version of a case, that do not count; ``changed`` says what did."""
+    """Verdicts of an older version of a case, that do not count; ``changed`` says what did.
+
+    ``replaced``: each cell of the case has a verdict at today's version.
+    """
 
     candidate: str
     case: str
     verdicts: int
     passes: int
     changed: tuple[str, ...]
+    replaced: bool
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,8 @@ def from_tallies(
             version = today.version(case, name)
             versions = one.cases.get(case, ())
             current[case] = _counted(versions, version)
-            old += _old(name, case, versions, version)
+            done = (current[case] or CaseTally()).verdicts == grid.repeats
+            old += _old(name, case, versions, version, replaced=done)
         rows.append(make_row(one, {case: current[case] for case in cases}, grid, options))
         one.cases.clear()
     rows = [estimated(row, grid, options) for row in rows]
@@ -266,7 +271,12 @@ def _counted(versions: Sequence[CaseTally], today: Digests | None) -> CaseTally 
 
 
 def _old(
-    name: str, case: str, versions: Sequence[CaseTally], today: Digests | None
+    name: str,
+    case: str,
+    versions: Sequence[CaseTally],
+    today: Digests | None,
+    *,
+    replaced: bool,
 ) -> Iterable[Old]:
     for counted in versions:
         version = counted.version
@@ -276,7 +286,7 @@ def _old(
         changed = tuple(
             part for part in parts if today and getattr(version, part) != getattr(today, part)
         )
-        yield Old(name, case, counted.verdicts, counted.passes, changed)
+        yield Old(name, case, counted.verdicts, counted.passes, changed, replaced)
 
 
 def _ranked(rows: Sequence[Row], pairs: Sequence[Pair]) -> tuple[Row, ...]:

@@ -293,12 +293,16 @@ class _Page:
     def _old(self) -> list[str]:
         changed: dict[str, list[int]] = {}
         for old in self.card.old:
+            if old.replaced:  # of no use any more; the file forms have them all
+                continue
             parts = " and ".join(old.changed) or "version"
             found = changed.setdefault(f"{self._text(old.case)} ({parts} changed)", [0, 0])
             found[0] += old.passes
             found[1] += old.verdicts
-        told = [f"{what}: {passed}/{judged}" for what, (passed, judged) in changed.items()]
-        return self._wrapped("old", ["not counted above", *told] if told else [])
+        told = [f"{what} {passed} of {judged} passed" for what, (passed, judged) in changed.items()]
+        if told:
+            told[0] = f"not counted above: {told[0]}"
+        return self._wrapped("old", told)
 
     def _rate(self, row: Row) -> str:
         if row.rate is None:

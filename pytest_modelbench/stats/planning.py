@@ -219,15 +219,23 @@ def gate_pass_chance(
 
 
 def gate_pass_chance_repeats(
-    plan: RepeatPlan, margin: float, *, difference: float = 0.0, conf: float = 0.9
+    plan: RepeatPlan,
+    margin: float,
+    *,
+    difference: float = 0.0,
+    conf: float = 0.9,
+    half: float | None = None,
 ) -> float:
-    """Return how often a candidate passes a not-worse-by gate with repeats, by the normal law."""
+    """Return how often a candidate passes a not-worse-by gate with repeats, by the normal law.
+
+    ``half`` is half the width of the gate's own interval, where it is known: an interval made of
+    two rates has a width even where no case differs.
+    """
     from scipy.special import ndtr
 
-    if plan.variance == 0:
-        return float(difference > -margin)
     error = math.sqrt(plan.variance / plan.cases)
-    return float(ndtr((margin + difference) / error - normal_quantile(conf)))
+    room = margin + difference - (normal_quantile(conf) * error if half is None else half)
+    return float(ndtr(room / error)) if error else float(room > 0)
 
 
 def _likely(cases: int, rate: float) -> NDArray[np.float64]:

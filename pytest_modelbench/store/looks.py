@@ -199,6 +199,8 @@ class Looks:
         """Tell whether a look showed a comparison, or a rate alone, that this one shows again."""
         if look.pack != showing.pack:
             return False
+        if look.split != showing.split and "dev" in (look.split, showing.split):
+            return False  # dev is there to be tuned on: it decides nothing, so it spends nothing
         shared = set(look.candidates) & set(showing.candidates)
         if len(shared) < min(2, len(showing.candidates)):
             return False

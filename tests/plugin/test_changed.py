@@ -120,5 +120,5 @@ def test_lf_counts_no_verdict_of_another_task(project: Project) -> None:
     lines = [line.split() for line in ran.out.splitlines()]
     assert ["x", "1/1", "100"] in [words[:3] for words in lines]
     assert ["missing", "x:", "run", "on", "another", "version", "only", "1"] in lines
-    assert "old      not counted above, one (task and candidate changed): 1/1" in ran.out
+    assert "old      not counted above: one (task and candidate changed) 1 of 1 passed" in ran.out
     assert "pytest with the same arguments, without --lf, -k, -m and single cases" in ran.out

@@ -146,6 +146,29 @@ def test_with_repeats_a_margin_says_its_chance_by_the_normal_law(
     assert 0 < gate.chance.equal < 0.5
 
 
+def test_where_no_case_differs_the_interval_still_has_a_width(
+    card_of: Callable[[Pairs], Scorecard],
+) -> None:
+    """The same verdicts twice: undecided by the interval, and the chance does not say otherwise."""
+    same = {f"c{n:02}": "ppp" if n % 2 else "uuu" for n in range(1, 12)} | {"c00": "ppu"}
+    gate = one(card_of({"a": same, "b": {**same, "c00": "pup"}}), "not-worse-by:5:a:baseline=b")
+    alike = dict.fromkeys([f"c{n:02}" for n in range(12)], "ppp")
+    full = one(card_of({"x": alike, "y": alike}), "not-worse-by:5:x:baseline=y")
+
+    # Wilson's low end at 12 of 12 and 90 %: z²/(12 + z²) below 1.
+    assert full.interval is not None
+    assert full.interval.low == pytest.approx(-2.7055 / 14.7055, abs=1e-4)
+    assert (full.outcome, gate.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+    assert full.chance is not None
+    assert gate.chance is not None
+    assert (full.chance.equal, gate.chance.equal) == (0, 1)
+    assert "passes in about 0 of 100 runs at 12 cases" in full.chance.said
+    # z²/(n + z²) is below 0.05 from n = 52 on; whole copies of 12 cases.
+    assert full.enough is not None
+    assert full.enough.cases == 60
+    assert any("to decide: an equally good" in line for line in gate_lines([full]))
+
+
 def test_a_regression_must_be_proven_and_equals_are_not_stopped(
     card_of: Callable[[Pairs], Scorecard],
 ) -> None:

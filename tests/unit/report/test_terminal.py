@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_modelbench.records import Role, Usage
+from pytest_modelbench.records import Identity, Role, Usage
 from pytest_modelbench.report.escape import escape, escape_markdown, shorten
 from pytest_modelbench.report.markdown import markdown
 from pytest_modelbench.report.names import shown_names
@@ -142,7 +142,7 @@ def test_unknown_money_is_a_question_mark_and_its_cover_is_said(results: Any, re
     assert "spend    $0.31 list for 40 of 60 cells" in lines
 
 
-def test_scripted_excluded_and_old_are_said(results: Any, record: Any) -> None:
+def test_scripted_and_excluded_are_said(results: Any, record: Any) -> None:
     from pytest_modelbench.records import Identity
 
     newer = Identity(task="t2", check="c1", candidate="m1")
@@ -159,7 +159,20 @@ def test_scripted_excluded_and_old_are_said(results: Any, record: Any) -> None:
 
     assert "excluded case y: the seed␊passes" in text
     assert "a: scripted: answers were played from a file, no model was asked" in text
-    assert "old      not counted above, x (task changed): 0/1" in text
+
+
+def test_old_verdicts_that_were_replaced_are_no_line_any_more(results: Any, record: Any) -> None:
+    newer = Identity(task="t2", check="c1", candidate="m1")
+    results.store({"a": {"x": "u", "y": "u"}})
+    results.append(record("a", "x", 1, "p", identity=newer))
+    before = results.count({"a": {"x": "-", "y": "-"}}, lambda *_: newer)
+    results.append(record("a", "y", 1, "p", identity=newer))
+    after = results.count({"a": {"x": "-", "y": "-"}}, lambda *_: newer)
+
+    assert "old      not counted above: y (task changed) 0 of 1 passed" in render(before)
+    assert not any(line.startswith("old") for line in render(after))
+    assert [(one.case, one.replaced) for one in after.old] == [("x", True), ("y", True)]
+    assert "### Versions" in markdown(after)
 
 
 def test_many_pairs_show_the_decided_ones(results: Any) -> None:

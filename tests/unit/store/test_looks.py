@@ -88,6 +88,17 @@ def test_more_repeats_after_a_look_extend_the_grid(show: Shown) -> None:
     assert show(more).stage is Stage.EXTENDED
 
 
+def test_a_look_at_dev_is_no_look_at_the_whole_pack(show: Shown) -> None:
+    """It is there to be tuned on and decides nothing: the declared size has not changed."""
+    show(showing(TEN[:4], split="dev"))
+    whole = show(showing())
+    assert (whole.number, whole.stage, whole.level) == (1, Stage.DECLARED, 0.05)
+    tuned = show(showing(TEN[:5], split="dev"))
+    assert tuned.stage is Stage.EXTENDED  # dev itself was resized
+    held_out = show(showing(TEN[4:], split="eval"))
+    assert held_out.stage is Stage.EXTENDED  # of the whole pack, which was shown
+
+
 def test_one_candidate_alone_is_no_look_at_a_comparison(show: Shown) -> None:
     show(showing(TEN, ("a",)))
     both = show(showing(TWENTY))
