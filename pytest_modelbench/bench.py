@@ -64,6 +64,14 @@ class Bench:
         return judges_of((case for case in cases if (case.pack, case.id) in todo), self.registry)
 
     @property
+    def tags(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return the tags of cases that have some, by pack and case id."""
+        return {
+            pack.name: {case.id: case.tags for case in pack.cases if case.tags}
+            for pack in (*self.packs, *self.lent)
+        }
+
+    @property
     def called(self) -> tuple[Candidate, ...]:
         """Return whom the gateway has to know: the candidates, and the judges beside them."""
         names = {candidate.name for candidate in self.candidates}

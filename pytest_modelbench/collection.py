@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ MANIFEST = "pack.toml"
 SOLUTIONS = "reference_solutions"
 MARK = "modelbench"
 FIXTURE = "modelbench_cell"
+ACTING = {MARK, "parametrize", "skip", "skipif", "usefixtures", "xfail", "filterwarnings"}
+ACTING |= {"anyio", "asyncio", "flaky", "timeout"}
+"""Marks by which pytest and its plugins treat a test otherwise: no tag of a case may be one."""
 
 plan_key: pytest.StashKey[Plan] = pytest.StashKey()
 folders_key: pytest.StashKey[dict[str, str]] = pytest.StashKey()
@@ -27,6 +30,8 @@ passed_over_key: pytest.StashKey[list[str]] = pytest.StashKey()
 """Folders of packs that were met by a run that tries none."""
 lent_key: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 """Packs that are there for users' own tests only: of them, certificates alone are collected."""
+tags_key: pytest.StashKey[dict[tuple[str, str], tuple[pytest.Mark, ...]]] = pytest.StashKey()
+"""Pack and case id → its tags as marks; a case without tags has no entry."""
 
 
 def pack_above(path: Path) -> Path | None:
@@ -90,7 +95,28 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
             "the shipped suite's: give yours another"
         )
     cells = _cells_in(metafunc.definition.path.parent, metafunc.config)
-    metafunc.parametrize(FIXTURE, cells, indirect=True, ids=[cell.id for cell in cells])
+    tags = metafunc.config.stash[tags_key]
+    params = [
+        pytest.param(cell, marks=tags[cell.pack, cell.case])
+        if (cell.pack, cell.case) in tags
+        else cell
+        for cell in cells
+    ]
+    metafunc.parametrize(FIXTURE, params, indirect=True, ids=[cell.id for cell in cells])
+
+
+def take_tags(config: pytest.Config, tags: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+    """Make the tags of cases, by pack and case id, marks of the items to come, known as such."""
+    used = {tag for cases in tags.values() for case in cases.values() for tag in case} - ACTING
+    # Made as pytest makes them, since a name with a colon cannot be registered.
+    marks = {tag: pytest.Mark(tag, (), {}, _ispytest=True) for tag in used}
+    config.stash[tags_key] = {
+        (pack, case): tuple(marks[tag] for tag in own if tag in marks)
+        for pack, cases in tags.items()
+        for case, own in cases.items()
+    }
+    for tag in sorted(used):
+        config.addinivalue_line("markers", f"{tag}: a tag of cases")
 
 
 def _cells_in(folder: Path, config: pytest.Config) -> list[Cell]:

@@ -19,7 +19,7 @@ import pytest
 from pytest_modelbench.bench import Bench, claim_bench, measures
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
-from pytest_modelbench.collection import Selection, folders_key, lent_key, plan_key
+from pytest_modelbench.collection import Selection, folders_key, lent_key, plan_key, take_tags
 from pytest_modelbench.dealing import Dealing
 from pytest_modelbench.draws import recorded
 from pytest_modelbench.errors import StoreProblem, UsageProblem
@@ -74,6 +74,7 @@ def take_charge(config: pytest.Config) -> None:
     remember_faulted(config, controller.folders, controller.faulted)
     config.stash[folders_key] = controller.folders
     config.stash[lent_key] = frozenset(bench.settings.lent)
+    take_tags(config, bench.tags)
     config.stash[controller_key] = controller
     config.pluginmanager.register(controller, "modelbench-controller")
     for name, part in controller.parts.items():
@@ -259,6 +260,7 @@ class Controller:
             plan=self.bench.plan,
             args=tuple(self.config.args),
             folders=self.folders,
+            tags=self.bench.tags,
             candidates=self.bench.called,
             run_info=self.run_info(),
             folder=str(self.folder),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_modelbench.gateway.address import Address
@@ -17,6 +17,7 @@ from pytest_modelbench.store.writer import RunInfo
 class Orders:
     """What a controller tells a worker, all of it in strings.
 
+    ``tags`` are by pack and case id.
     ``gateway`` is None where no cell calls a model. ``faulted`` are the
     node ids that ``--lf`` selects, ``controller`` is a pid.
     """
@@ -25,6 +26,7 @@ class Orders:
     plan: Plan
     args: tuple[str, ...]
     folders: Mapping[str, str]
+    tags: Mapping[str, Mapping[str, Sequence[str]]]
     candidates: tuple[Candidate, ...]
     run_info: RunInfo
     folder: str
@@ -40,6 +42,7 @@ class Orders:
                 "plan": self.plan.to_json(),
                 "args": self.args,
                 "folders": dict(self.folders),
+                "tags": self.tags,
                 "candidates": [c.model_dump(mode="json") for c in self.candidates],
                 "run_info": self.run_info.model_dump(mode="json"),
                 "folder": self.folder,
@@ -58,6 +61,7 @@ class Orders:
             plan=Plan.from_json(data["plan"]),
             args=tuple(data["args"]),
             folders=data["folders"],
+            tags=data["tags"],
             candidates=tuple(Candidate.model_validate(c) for c in data["candidates"]),
             run_info=RunInfo.model_validate(data["run_info"]),
             folder=data["folder"],

@@ -25,6 +25,7 @@ from pytest_modelbench.collection import (
     folders_key,
     is_pack_item,
     plan_key,
+    tags_key,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +57,11 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     # An attempt has limits of its own; an outer timer would turn a slow one into a fault.
     timed = metafunc.config.pluginmanager.hasplugin("timeout")
     marks = [pytest.mark.timeout(0)] if timed else []
-    params = [pytest.param(cell, id=key_of(cell), marks=marks) for cell in cells]
+    tags = metafunc.config.stash[tags_key]
+    params = [
+        pytest.param(cell, id=key_of(cell), marks=[*marks, *tags.get((cell.pack, cell.case), ())])
+        for cell in cells
+    ]
     metafunc.parametrize(FIXTURE, params, indirect=True)
 
 

@@ -15,7 +15,14 @@ from _pytest.runner import runtestprotocol  # the loop of phases, which has no p
 
 from pytest_modelbench import outcomes
 from pytest_modelbench.board import Board, Tries
-from pytest_modelbench.collection import Selection, cell_of, folders_key, lent_key, plan_key
+from pytest_modelbench.collection import (
+    Selection,
+    cell_of,
+    folders_key,
+    lent_key,
+    plan_key,
+    take_tags,
+)
 from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.fixtures import Attempt, Unsolved, again_key, attempt_key, worker_key
 from pytest_modelbench.heartbeat import step_of
@@ -72,6 +79,7 @@ def join(config: pytest.Config, payload: str) -> None:
     config.stash[plan_key] = orders.plan
     config.stash[folders_key] = dict(orders.folders)
     config.stash[lent_key] = frozenset(orders.settings.lent)
+    take_tags(config, orders.tags)
     remember_faulted(config, orders.folders, orders.faulted)
     config.pluginmanager.register(Selection(config, orders.plan), "modelbench-selection")
     config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
