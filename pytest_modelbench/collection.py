@@ -167,11 +167,13 @@ class Selection:
         offered = len(items)
         result = yield
         kept = list(items)
+        # Cells that wait for certificates; where there are none, built-in ones that ask for them.
         waiting = {
             (cell.pack, cell.case)
             for item in kept
-            if (cell := cell_of(item)) is not None and not cell.certifies
-        } & self._waiting
+            if (cell := cell_of(item)) is not None
+            and ((cell.pack, cell.case) in self._waiting) is not cell.certifies
+        }
         if waiting and not certificates and self._needed:
             certificates = self._collected_again(kept)
         first = {

@@ -315,7 +315,10 @@ class Controller:
             if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.bench.plan.grid:
                 session.exitstatus = pytest.ExitCode.OK
             return
-        broken = self.roster.without_verdict or any(map(self.board.refusal, self.roster.selected))
+        tried = {f"{cell.pack}/{cell.case}" for cell in self.roster.selected}
+        unsound = not tried.isdisjoint(self.board.uncertified)
+        refused = any(map(self.board.refusal, self.roster.selected))
+        broken = unsound or refused or bool(self.roster.without_verdict)
         if session.exitstatus == pytest.ExitCode.OK and broken:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._measuring:

@@ -182,11 +182,19 @@ def make_plan(inputs: Inputs) -> Plan:
         if (p.action is Action.REFUSE) is p.cell.certifies
         and not (inputs.faults_only and p.action is Action.REPLAY)
     }
+    # To try both is to ask whether cases are sound: their variants are tried once, too.
+    asked = {REFERENCE, SEED} <= {candidate.agent for candidate in inputs.candidates}
+    tried = {(p.cell.pack, p.cell.case) for p in grid} if asked else set()
     for pack in inputs.packs:
         for case in inputs.cases[pack.name]:
-            if (pack.name, case.id) not in scored:
+            key = (pack.name, case.id)
+            if key not in scored and not (key in tried and case.damaged and not case.unprovable):
                 continue
             certificate, missing = _certify(case, inputs)
+            if key not in scored:
+                missing = [p for p in missing if p.cell in in_grid or p.cell.variant is not None]
+                if not missing and certificate.ok is None:
+                    continue  # nothing of what is there speaks against it
             certificates[pack.name, case.id] = certificate
             certifying += [p for p in missing if p.cell not in in_grid]
             awaited += [p.cell for p in missing if p.cell in in_grid]

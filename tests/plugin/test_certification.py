@@ -89,6 +89,26 @@ def test_damaged_variant_that_loses_the_wrong_checks_is_found(project: Any) -> N
     assert [cell.case for cell in project.verdicts("right")] == ["a"]
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_to_ask_whether_cases_are_sound_tries_their_damaged_variants(
+    project: Any, workers: str
+) -> None:
+    project.pack("a", "b", damaged=True)
+    args = ("--models", "reference,seed", "-n", workers)
+    sound = project.run(*args)
+    assert sound.exit == 0, sound.out
+    assert sound.outcomes() == {"passed": 2, "unsolved": 2, "certified": 2}
+    again = project.run(*args)
+    assert again.exit == 0, again.out
+    assert again.outcomes() == {"passed": 2, "unsolved": 2}
+    project.write("reference_solutions/tiny/b.damaged/two-lines/answer.txt", "b\n")
+    for certified in ({"failed": 1}, {}):
+        ran = project.run(*args)
+        assert ran.exit == 1, ran.out
+        assert ran.outcomes() == {"passed": 2, "unsolved": 2} | certified
+        assert "damaged variant two-lines should lose test_one_line and loses nothing" in ran.out
+
+
 def test_certificate_is_made_again_when_the_reference_changes(project: Any) -> None:
     project.certified("a").scripted("right")
     assert "certified" not in project.run("--models", "right").outcomes()

@@ -61,7 +61,7 @@ def test_plan_of_all_packs_needs_no_path_and_no_candidate_runs(project: Any) -> 
     assert ran.exit == 0, ran.out
     assert "tiny: run 7 to certify with: no attempt yet" in ran.out
     assert "tiny: run 1: no attempt yet" in ran.out
-    assert "right: 1 cells to run, time unknown, cost unknown" in ran.out
+    assert "right: 1 cell to run, time unknown, cost unknown" in ran.out
     assert not project.results.exists()
 
 
