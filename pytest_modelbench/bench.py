@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_modelbench.candidates.registry import Registry
+from pytest_modelbench.collection import MANIFEST
 from pytest_modelbench.draws import drawn_cases, read_draw
+from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.packs.model import Case, Pack
 from pytest_modelbench.packs.reading import read_packs
 from pytest_modelbench.packs.sampling import Draw
@@ -125,6 +127,7 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
     results = results if results.is_absolute() else config.invocation_params.dir / results
     if not config.getoption("modelbench_results"):
         results = root / RESULTS
+    _refuse_among_packs(results)
     references = root / REFERENCES
     registry = Registry.read(root)
     every = read_packs([*selected.packs, *selected.lent], references)
@@ -209,6 +212,18 @@ def read_bench(config: pytest.Config, run: str, started: str) -> Bench | None:
         partial=bool(narrowed or selected.partial),
         draw=draw,
     )
+
+
+def _refuse_among_packs(results: Path) -> None:
+    """Raise UsageProblem for a folder in which results would become parts of a pack."""
+    folder = results.absolute()
+    above = [one for one in (folder, *folder.parents) if (one / MANIFEST).is_file()]
+    below = [path.parent for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    if packs := above + below:
+        raise UsageProblem(
+            f"results cannot be kept in {results}, for {packs[0]} is a pack: a folder in it is a "
+            "case; name another folder with --modelbench-results"
+        )
 
 
 def _require_case(pack: Pack, case_id: str) -> None:

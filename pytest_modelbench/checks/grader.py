@@ -180,6 +180,16 @@ class Grader:
         return said
 
 
+def _how_it_ended(answer: Mapping[str, Any]) -> str:
+    """Return how a process that pytest did not bring to its end came to one."""
+    if answer["timed_out"]:
+        how = f"it had not ended after {answer['seconds']:.0f} s"
+    else:
+        # pytest catches what a check raises, and no os._exit.
+        how = answer["died"] or "it ended with status 0 before pytest did, as by os._exit"
+    return f"{how}; {answer['log'][-2000:]}" if answer["log"] and not answer["died"] else how
+
+
 def _observed(
     answer: Mapping[str, Any], request: Mapping[str, Any], by: dict[str, str]
 ) -> Observation:
@@ -191,10 +201,10 @@ def _observed(
     expected = [event["expected"] for event in events if "expected" in event]
     ends = [event["end"] for event in events if "end" in event]
     if not expected or (answer["timed_out"] and request["verb"] == "collect"):
-        raise _fault(f"the checks were not collected; {answer['died'] or answer['log'][-2000:]}")
+        raise _fault(f"the hidden checks were not collected: {_how_it_ended(answer)}")
     if not answer["timed_out"]:
         if answer["died"] or len(ends) != 1:
-            raise _fault(f"the grading's own process ended early: {answer['died']}")
+            raise _fault(f"the grading's own process ended early: {_how_it_ended(answer)}")
         if ends[0]["exit"] not in (0, 1):
             raise _fault(f"pytest ended with exit {ends[0]['exit']}; {answer['log'][-2000:]}")
     try:

@@ -23,6 +23,8 @@ import pytest
             ["isolation 'vacuum' is not known", "podman"],
         ),
         (["--models", "right", "--modelbench-results", "pytest.ini"], ["pytest.ini"]),
+        (["--models", "right", "--modelbench-results", "cases"], ["cases/tiny is a pack"]),
+        (["--models", "right", "--modelbench-results", "cases/tiny/r"], ["cases/tiny is a pack"]),
         (["--models", "right", "cases/tiny/z"], ["z"]),
         (["--models", "right", "cases/tiny/pack.toml::test_case[z:right:1]"], ["'z'", "has a"]),
         (["cases/tiny/pack.toml::test_case[a:rigth:1]"], ["no candidate is named 'rigth'"]),

@@ -63,7 +63,8 @@ ADD = "def add(a, b): return a + b"
         ("import os\ndef test_a(solution): os.kill(os.getpid(), 9)", r"process ended early"),
         ("import pytest\ndef test_a(solution): pytest.exit('enough')", r"exit 2|enough"),
         ("def test_a(solution): raise KeyboardInterrupt", r"exit 2"),
-        ("import os\nos._exit(0)", r"not collected"),
+        ("import os\ndef test_a(solution): os._exit(0)", r"early: .*status 0 .*as by os\._exit"),
+        ("import os\nos._exit(0)", r"not collected: .*status 0 .*as by os\._exit"),
     ],
 )
 def test_a_broken_check_is_a_fault_that_names_its_place(
