@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +181,7 @@ def replay_report(
     found = replayed_facts(entry) if record is None else facts_of(record, replayed=True)
     wrong = wrong_for_certificate(entry.cell, found) if record is not None else ""
     if record is None and fail_unsolved and not entry.passed:
-        wrong = f"unsolved ({entry.reason})"
+        wrong = unsolved_words(entry.cell, found)
     report = synthetic_report(
         nodeid, "failed" if wrong else "passed", duration=entry.seconds, longrepr=wrong or None
     )
@@ -188,12 +189,26 @@ def replay_report(
     return report
 
 
+def unsolved_words(cell: Cell, found: Facts) -> str:
+    """Return why a verdict is no pass, and the command that shows the attempt."""
+    lost = ", ".join(found["lost"])
+    return _with_command(f"unsolved ({found['reason']})" + (f": {lost}" if lost else ""), cell)
+
+
+def _with_command(why: str, cell: Cell) -> str:
+    return f"{why}\nnext: modelbench show {shlex.quote(cell.id)}" if why else ""
+
+
 def wrong_for_certificate(cell: Cell, found: Facts, loses: Sequence[str] | None = None) -> str:
     """Return why an attempt is not what a sound case's must be; empty where all is well.
 
     A reference passes, the untouched seed does not, a damaged variant loses what it names. Other
-    candidates may end either way.
+    candidates may end either way. The command that shows the attempt stands below.
     """
+    return _with_command(_wrong_for_certificate(cell, found, loses), cell)
+
+
+def _wrong_for_certificate(cell: Cell, found: Facts, loses: Sequence[str] | None) -> str:
     passed = found["outcome"] == "passed"
     if cell.candidate == "reference" and not passed:
         lost = ", ".join(found["lost"]) or found["reason"] or "no check passed"

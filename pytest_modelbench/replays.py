@@ -36,8 +36,14 @@ class Replays:
         self._verbose = config.get_verbosity() > 0
 
     def report(self, nodeids: Sequence[str]) -> None:
-        """Report the stored ones of some items; old ones as skipped, with the reason."""
+        """Report the stored ones of some items; old ones as skipped, with the reason.
+
+        Up to the failure at which the run is to end, by ``-x`` or ``--maxfail``.
+        """
+        session = self._plugins.get_plugin("session")
         for nodeid, planned in self._roster.of_pack(nodeids):
+            if getattr(session, "shouldfail", False):
+                return
             if planned.action in (Action.OLD, Action.REFUSE):
                 self.refuse(nodeid, self._board.refusal(planned.cell) or planned.why)
             elif planned.action is Action.REPLAY:

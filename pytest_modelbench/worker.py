@@ -403,8 +403,7 @@ class Worker:
         elif report.failed and (cell.certifies or not self.settings.fail_unsolved):
             report.outcome, report.longrepr = "passed", None
         elif report.failed:
-            lost = ", ".join(found["lost"])
-            report.longrepr = f"unsolved ({found['reason']})" + (f": {lost}" if lost else "")
+            report.longrepr = outcomes.unsolved_words(cell, found)
         outcomes.attach(report, found, item)
 
 

@@ -158,4 +158,6 @@ class Recorder:
 
 
 def _said(error: BaseException | None) -> str:
+    if isinstance(error, pytest.FixtureLookupError):  # its own text is a tuple of objects
+        return f"there is no fixture {error.argname!r}; a check has solution, and pytest's own"
     return "no reason is known" if error is None else f"{type(error).__name__}: {error}"

@@ -77,6 +77,10 @@ def render(
     return [line.rstrip() for line in lines]
 
 
+GRADER = "grader"
+"""The kind of a fault in a hidden check, or in what judges by it: trying again does not mend it."""
+
+
 class _Page:
     def __init__(self, card: Scorecard, width: int, utf8: bool, *, compared: bool) -> None:
         self.card = card
@@ -113,6 +117,8 @@ class _Page:
             if card.partial and card.faults < missing:
                 do += ", without --lf, -k, -m and single cases"
             told = f"INTERIM: {missing} of {card.cells} cells {_have(missing)} no verdict, "
+            if card.faults == missing and {k for row in card.rows for k in row.faults} == {GRADER}:
+                do = f"mend what the faults name, then {do}"
             lines += self._folded(f"{told}so no scorecard. Run them: {do}", "")
         faults = {row.candidate: row.faults for row in card.rows if row.faults}
         lines += self._counts("faults", faults)

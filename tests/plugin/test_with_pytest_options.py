@@ -228,5 +228,14 @@ def test_fail_unsolved_makes_wrong_answers_red(project: Any) -> None:
         ran = project.run("--models", "half", "--modelbench-fail-unsolved")
         assert ran.exit == 1
         assert ran.outcomes() == {"passed": 1, "failed": 1}
-        assert "unsolved (wrong)" in ran.out
+        assert "unsolved (wrong): test_answer\nnext: modelbench show b:half:1\n" in ran.out
     assert project.run("--models", "half").exit == 0
+
+
+def test_x_ends_with_the_first_stored_failure(project: Any) -> None:
+    project.certified("a", "b", "c").scripted("half", wrong=["a", "b"])
+    project.run("--models", "half")
+    ran = project.run("--models", "half", "--modelbench-fail-unsolved", "-x")
+    assert ran.exit == 1
+    assert ran.outcomes() == {"failed": 1}
+    assert "stopping after 1 failures" in ran.out

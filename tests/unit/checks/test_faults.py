@@ -39,7 +39,7 @@ ADD = "def add(a, b): return a + b"
             "def test_a(solution):\n    solution.load('calc')\n    import no_such_library",
             r"test_hidden\.py:3: check test_a: ModuleNotFoundError",
         ),
-        ("def test_a(no_such_fixture): pass", r"test_a: FixtureLookupError.*no_such_fixture"),
+        ("def test_a(no_such_fixture): pass", r"test_a: there is no fixture 'no_such_fixture'; a"),
         (
             "import pytest\n@pytest.fixture\ndef broken():\n    return 1 / 0\n"
             "def test_a(solution, broken): pass",

@@ -51,7 +51,9 @@ def make_record(candidate: str, case: str, repeat: int, letter: str, **given: An
     if letter in "fg":
         stage = Stage.WORK if letter == "f" else Stage.GRADE
         fields["outcome"] = Outcome.FAULT
-        fields["fault"] = FaultRecord(kind="server-error", stage=stage)
+        fields["fault"] = FaultRecord(
+            kind="grader" if stage is Stage.GRADE else "server-error", stage=stage
+        )
     else:
         passed = letter == "p"
         fields["outcome"] = Outcome.PASSED if passed else Outcome.UNSOLVED

@@ -67,6 +67,8 @@ def test_completeness_first(results: Any) -> None:
         "INTERIM: 4 of 20 cells have no verdict, so no scorecard. Run them: pytest --lf"
     )
     assert lines[3] == "faults   cand: server-error 4"
+    broken = " ".join(" ".join(render(results.card({"cand": {"x": "p", "y": "g"}}))).split())
+    assert "Run them: mend what the faults name, then pytest --lf" in broken
     told = " ".join(" ".join(lines).split())
     assert (
         "cand: 12 of 16 verdicts, 75.0 % [50.5-89.8]; 4 of 20 cells have no verdict, "
