@@ -22,11 +22,28 @@ def parse(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = No
         value = json.loads(text, parse_constant=parse_constant)
     except RecursionError:
         raise _too_deep() from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        # Python's own words are about a setting of Python.
+        what = "it has a number of thousands of digits" if "digits" in str(error) else str(error)
+        raise ValueError(what) from None
     if isinstance(text, bytes):
         opened = text.count(b"[") + text.count(b"{")
     else:
         opened = text.count("[") + text.count("{")
     return value if opened <= DEEPEST else _walkable(value)
+
+
+def is_of_characters(text: str, value: object) -> bool:
+    """Tell whether a value parsed from a text can be written: it spells no half of a pair."""
+    if "\\ud" not in text.lower():
+        return True
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def parse_at(text: str, place: int) -> tuple[Any, int]:  # Any: as above

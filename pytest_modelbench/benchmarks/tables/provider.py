@@ -25,7 +25,7 @@ from pytest_modelbench.benchmarks.tables.comparing import RULES_VERSION, best_gu
 from pytest_modelbench.benchmarks.tables.importing import ATTACHMENTS, CASES_FILE, SHARED
 from pytest_modelbench.errors import PackProblem
 from pytest_modelbench.packs.source import BenchmarkCase
-from pytest_modelbench.parsing import parse, parse_at
+from pytest_modelbench.parsing import is_of_characters, parse, parse_at
 from pytest_modelbench.records import Check, Verdict
 
 PRESENT = "answer-present"
@@ -173,6 +173,8 @@ class Table(Benchmark[Desk]):
             raw = parse(line)
         except ValueError as error:
             raise wrong(f"is not JSON: {error}") from None
+        if not is_of_characters(line, raw):
+            raise wrong("has half of a surrogate pair, which is no character")
         raw = raw if isinstance(raw, dict) else {}
         case_id, shown, expected = raw.get("id"), raw.get("input"), raw.get("expected")
         if not isinstance(case_id, str) or not isinstance(shown, dict):

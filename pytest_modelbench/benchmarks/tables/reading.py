@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_modelbench.errors import PackProblem, UsageProblem
-from pytest_modelbench.parsing import parse
+from pytest_modelbench.parsing import is_of_characters, parse
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -77,6 +77,8 @@ def read_table(path: Path, encoding: str = "") -> TableFile:
 
 def _text(path: Path, encoding: str) -> str:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise OSError("it is no file")
         data = path.read_bytes()
     except OSError as error:
         raise PackProblem(
@@ -149,6 +151,9 @@ def _read_json_lines(path: Path, text: str) -> TableFile:
             ) from error
         if not isinstance(raw, dict):
             raise PackProblem("is no object", path=path, line=number, remedy="write {…}")
+        if not is_of_characters(line, raw):
+            what = "has half of a surrogate pair, which is no character"
+            raise PackProblem(what, path=path, line=number, remedy="mend the line")
         columns.update(dict.fromkeys(raw))
         found.append((number, raw))
     rows = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
 import resource
 import time
 import zipfile
@@ -183,6 +185,29 @@ def test_what_cannot_be_read_is_told_with_its_line(
     with pytest.raises(PackProblem, match=said) as caught:
         read_table(table)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"id": "2", "text": "\\ud800"}', "half of a surrogate pair"),
+        ('{"id": ' + "9" * 5000 + "}", "a number of thousands of digits$"),
+        ('{"id": ' + "[" * 500 + "]" * 500 + "}", "nested deeper than 100 levels"),
+    ],
+)
+def test_a_line_of_json_that_cannot_be_a_case_is_told(tmp_path: Path, line: str, said: str) -> None:
+    table = tmp_path / "t.jsonl"
+    table.write_text('{"id": "1", "text": "\\ud83d\\ude00"}\n' + line)
+    with pytest.raises(PackProblem) as caught:
+        read_table(table)
+    assert re.search(said, caught.value.what)
+    assert caught.value.line == 2
+
+
+def test_a_pipe_is_no_table_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(PackProblem, match="cannot be read: it is no file"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_a_row_with_too_many_cells_stops_no_other(tmp_path: Path) -> None:
