@@ -59,14 +59,13 @@ def test_without_a_box_it_says_why_and_what_to_do(
 
 
 def test_keys_are_told_by_name_and_servers_are_tried(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path,
+    quiet_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as up,
-        socket.create_server(("127.0.0.1", 0)) as gone,
-    ):
-        there, away = up.getsockname()[1], gone.getsockname()[1]
-        gone.close()
+    with socket.create_server(("127.0.0.1", 0)) as up:
+        there, away = up.getsockname()[1], quiet_port
         (project / "modelbench.toml").write_text(
             f'[candidates.near]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:{there}/v1"\n'
             'api_key_env = "NEAR_KEY"\n'
