@@ -88,11 +88,16 @@ class StoredScorecards:
         """
         try:
             found = [card for card in self._cards if card["pack"] == pack]
+            wanted = name or candidate
+            if len(found) > 1:  # a report of stored runs has one for each note and size of grid
+                named = [c for c in found if wanted in [row["name"] for row in c["candidates"]]]
+                found = named or found
             if len(found) > 1:
                 notes = ", ".join(repr(card["note"]) for card in found)
                 raise UsageProblem(
-                    f"{self._path}: it has {len(found)} scorecards of {pack}, by note ({notes}); "
-                    "a baseline's file holds one: write it with --modelbench-report FILE.json"
+                    f"{self._path}: it has {len(found)} scorecards of {pack} that could be meant, "
+                    f"of the notes {notes}; a baseline's file holds one: write it with "
+                    "--modelbench-report FILE.json"
                 )
             if found:
                 return self._measured(found[0], name, candidate)

@@ -88,6 +88,8 @@ class CaseTally:
     scripted: bool = False
     measures: Mapping[str, tuple[float, ...]] | None = None
     """Figures that nothing is decided by; None where there are none, as nearly always."""
+    notes: Counted[str] = ()
+    """Of the runs that made the attempts with a verdict."""
     by_repeat: tuple[tuple[int, bool | None], ...] = ()
     """Each repeat and whether it passed; None for a fault."""
     waiting: Mapping[int, str] = field(default_factory=dict)

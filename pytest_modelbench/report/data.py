@@ -29,6 +29,10 @@ def as_data(card: Scorecard) -> dict[str, Any]:  # Any: builtins for json.dumps
             "versions": dict(card.versions),
         },
         "uncertified": dict(card.uncertified),
+        "asked_otherwise": {
+            name: {"cases": cases, "repeats": repeats}
+            for name, (cases, repeats) in card.others.items()
+        },
         "cells": card.cells,
         "verdicts": card.verdicts,
         "faults": card.faults,
@@ -81,6 +85,7 @@ def _row(row: Row) -> dict[str, Any]:  # Any: as above
         "passed": row.passes,
         "faults": dict(row.faults),
         "missing": dict(row.waiting),
+        "notes": dict(row.notes),
         "by_case": {
             case: {"passed": passed, "verdicts": judged}
             for case, (passed, judged) in row.by_case.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_modelbench.report.completion import asked_otherwise, what_to_run, whole_without
 from pytest_modelbench.report.escape import escape_markdown
 from pytest_modelbench.report.numbers import (
     UNKNOWN,
@@ -172,6 +173,18 @@ def _place(row: Row, card: Scorecard) -> str:
 
 
 def _remarks(card: Scorecard) -> Iterable[str]:
+    if card.stored and card.verdicts < card.cells:
+        yield f"Run what is missing: {_text(what_to_run(card))}."
+    if card.stored and (whole := whole_without(card)):
+        yield f"Complete: {_text(', '.join(whole))}."
+    if others := asked_otherwise(card):
+        yield f"Apart: {_text(', '.join(others))}."
+    for row in card.rows if card.stored else ():
+        if {*row.notes} - {card.note}:
+            parts = [
+                f"{_text(repr(note)) if note else 'none'} {n}" for note, n in row.notes.items()
+            ]
+            yield f"{_text(row.candidate)}: verdicts by note: {', '.join(parts)}."
     if methods := interval_methods(card, {row.candidate: row.candidate for row in card.rows}):
         yield f"Interval: {_text(methods)}. The case is the unit, not the attempt."
     if card.guesses:

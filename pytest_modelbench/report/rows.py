@@ -117,6 +117,8 @@ class Row:
     rank: RankInterval | None
     figures: Mapping[str, CaseFigures] = field(default_factory=dict)
     """By case that counts, as ``by_case``."""
+    notes: Mapping[str, int] = field(default_factory=dict)
+    """Verdicts by the note of the run that measured them."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """Of the benchmark's own, where every cell has a verdict."""
     measures: Mapping[str, float] = field(default_factory=dict)
@@ -245,6 +247,7 @@ def make_row(
         figures={case: _figures(found) for case, found in counted.items()},
         scores=_own_scores(judged, options) if len(judged) == len(counted) else {},
         measures=_measures(judged.values()),
+        notes=_total(found.notes for found in judged.values()),
     )
 
 

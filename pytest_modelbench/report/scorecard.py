@@ -61,6 +61,11 @@ class Scorecard:
     """A digest of the task and the check of each case that counts, where they are known."""
     guesses: Mapping[str, float] = field(default_factory=dict)
     """What guessing would get, by the way to guess."""
+    stored: bool = False
+    """Whether it is of stored runs, several perhaps, and not of one that has just ended."""
+    others: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Cases and repeats that stored runs asked for, of each candidate for which that is not what
+    the grid has: it may be in it or not."""
     partial: bool = False
     """Whether it is of a run that selected some cells of the grid: it compares nothing."""
 
@@ -124,14 +129,7 @@ def scorecard(
     """
     tallies = []
     for candidate in grid.candidates:
-        found = tally(
-            index,
-            grid.pack,
-            candidate,
-            cases=grid.cases,
-            repeats={"": grid.repeats},
-        )
-        tallies.append(found.get("") or Tally(candidate))
+        tallies.append(tally(index, grid.pack, candidate, grid))
     return from_tallies(tallies, grid, identify, options)
 
 

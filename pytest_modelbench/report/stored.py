@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_modelbench.report.counts import CaseTally, Tally
+from pytest_modelbench.report.counts import Tally
 from pytest_modelbench.report.forks import in_forks
 from pytest_modelbench.report.grid import Grid, Options
 from pytest_modelbench.report.scorecard import Scorecard, from_tallies, scorecard
@@ -27,8 +28,6 @@ from pytest_modelbench.words import BUILT_IN
 
 PARALLEL_BYTES = 8 * 2**20
 """Size of a pack's results from which two processes count them."""
-
-OTHER_NOTE = "stored under another note"
 
 IdentifyIn = Callable[[str, str, str], HasDigests | None]
 """Today's identity by pack, case and candidate; None where it is not known."""
@@ -56,9 +55,11 @@ def report_all(
     """Report on the results below ``root``, of all packs and candidates or of some.
 
     A note's grids are what its runs declared: candidates that were to do the same are in one, and
-    where candidates or a baseline are named, all are. A run without a header declares what it
-    holds. ``uncertified`` is by pack and case. Without ``identify`` the newest stored version of
-    each case and candidate is today's, and older ones are ``old``.
+    those that are named are in one of what all of them have. A cell has one verdict, whatever the
+    note of the run that measured it. A run without a header declares what it holds.
+
+    ``uncertified`` is by pack and case. Without ``identify`` the newest stored version of each
+    case and candidate is today's, and older ones are ``old``.
     """
     with collector_paused():
         return _report_all(
@@ -88,26 +89,33 @@ def _report_all(
             folders.setdefault(pack, []).append(candidate)
     for pack, names in folders.items():
         today = _in_pack(identify, pack)
-        found: dict[str, _Group] = {}
+        headers: dict[str, list[RunHeader]] = {}
         strings: dict[str, str] = {}
         for header in read_headers(root, {pack}, names):
-            found.setdefault(header.note, _Group()).headers.append(header)
-        asked = candidates is not None or options.baseline is not None
-        repeats = {
-            name: {note: one.repeats(None if asked else [name]) for note, one in found.items()}
-            for name in names
-        }
-        for counted in _count_all(root, pack, names, repeats):
+            headers.setdefault(header.note, []).append(header)
+        asked = {note: _asked(found, candidates) for note, found in headers.items()}
+        named = candidates is not None
+        grids = [
+            (note, grid)
+            for note, by_name in asked.items()
+            for grid in _grids(pack, by_name, options.baseline, named=named)
+        ]
+        tallies: list[list[Tally]] = [[] for _ in grids]
+        for counted in _count_all(root, pack, names, [grid for _, grid in grids]):
             damages += counted.damages
             duplicates += counted.duplicates
-            for note, one in counted.by_note.items():
+            for number, one in counted.by_grid.items():
                 one.share(strings)
-                found.setdefault(note, _Group()).tallies.append(one)
+                tallies[number].append(one)
         mine = replace(options, uncertified=uncertified.get(pack, {}))
-        for note, group in found.items():
-            for grid in group.grids(pack, candidates, together=asked):
-                tallies = [one for one in group.tallies if one.candidate in grid.candidates]
-                cards.append(from_tallies(tallies, grid, today, mine, note))
+        for (note, grid), counts in zip(grids, tallies, strict=True):
+            card = from_tallies(counts, grid, today, mine, note)
+            others = {
+                name: (len(mine.cases), mine.repeats)
+                for name, mine in asked[note].items()
+                if (set(mine.cases), mine.repeats) != (set(grid.cases), grid.repeats)
+            }
+            cards.append(replace(card, stored=True, others=others))
     cards.sort(key=lambda card: (card.note, card.grid.pack))
     damages.sort(key=lambda damage: (damage.path, damage.line))
     return Report(tuple(cards), tuple(damages), duplicates)
@@ -128,79 +136,88 @@ def card_of(
     cases = _unique(cell.case for found in cells.values() for cell in found)
     repeats = min(max(cell.repeat for cell in found) for found in cells.values())
     grid = Grid(pack, tuple(cases), tuple(names), repeats)
-    return scorecard(index, grid, _in_pack(identify, pack))
+    return replace(scorecard(index, grid, _in_pack(identify, pack)), stored=True)
 
 
-@dataclass
-class _Group:
-    """What was declared and stored under one note."""
+class _Asked(NamedTuple):
+    """What a note's runs declared for one candidate."""
 
-    headers: list[RunHeader] = field(default_factory=list)
-    tallies: list[Tally] = field(default_factory=list)
+    cases: tuple[str, ...]
+    repeats: int
 
-    def repeats(self, names: Collection[str] | None = None) -> int:
-        """Return how often each case is tried, by the runs of some candidates or of all."""
-        mine = (one for one in self.headers if names is None or {*names} & {*one.candidates})
-        return max((header.repeats for header in mine if header.candidates), default=1)
 
-    def grids(self, pack: str, candidates: Collection[str] | None, *, together: bool) -> list[Grid]:
-        """Return what the runs of this note declared: a grid for all that were to do the same.
+def _asked(
+    headers: Iterable[RunHeader], candidates: Collection[str] | None
+) -> Mapping[str, _Asked]:
+    """Return what was declared for each candidate: the largest grid in it.
 
-        So a candidate that was tried on one case leaves the scorecard of others complete.
-        ``together``: one grid for all, as somebody wants who names them. What certifies has files
-        of its own and is in a grid only where a run asked for it.
-        """
-        declared = _unique(name for header in self._in_order() for name in header.candidates)
-        wanted = [name for name in declared if candidates is None or name in candidates]
-        alike: dict[object, list[str]] = {}
-        for name in wanted:
-            key = (frozenset(self._cases([name])), self.repeats([name]))
-            alike.setdefault(None if together else key, []).append(name)
-        grids = [
-            Grid(
-                pack,
-                tuple(self._cases(None if together else names)),
-                tuple(names),
-                self.repeats(None if together else names),
-            )
-            for names in alike.values()
-        ]
-        return [grid for grid in grids if grid.cases]
+    To try one case more often makes no grid of all cases that nobody asked for.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for header in sorted(headers, key=lambda header: (header.started, header.run)):
+        for name in header.candidates:
+            if header.cases and (candidates is None or name in candidates):
+                mine = found.setdefault(name, {})
+                for case in header.cases:
+                    mine[case] = max(mine.get(case, 0), header.repeats)
+    asked = {}
+    for name, mine in found.items():
+        depths = sorted(set(mine.values()))
+        repeats = max(depths, key=lambda depth: depth * sum(n >= depth for n in mine.values()))
+        asked[name] = _Asked(tuple(case for case, n in mine.items() if n >= repeats), repeats)
+    return asked
 
-    def _cases(self, names: Collection[str] | None) -> list[str]:
-        """Return the cases of some candidates or of all: as declared, then what is stored."""
-        headers = self._in_order()
-        mine = [one for one in headers if names is None or {*names} & {*one.candidates}]
-        cases = _unique(case for header in mine for case in header.cases)
-        tallies = [
-            one
-            for one in self.tallies
-            if names is None or (one.candidate in names and one.candidate not in BUILT_IN)
-        ]
-        return cases + sorted({case for one in tallies for case in one.cases} - set(cases))
 
-    def _in_order(self) -> list[RunHeader]:
-        return sorted(self.headers, key=lambda header: (header.started, header.run))
+def _grids(
+    pack: str, asked: Mapping[str, _Asked], baseline: str | None, *, named: bool
+) -> list[Grid]:
+    """Return a grid for all that were to do the same.
+
+    So a candidate that was tried on one case leaves the scorecard of others complete. Who names
+    candidates wants them compared: they share one grid, of the cases and the repeats that all of
+    them have. So do a baseline and all that were to do each of its cases. What certifies has files
+    of its own and is in a grid only where a run asked for it.
+    """
+    measure = asked.get(baseline or "")
+    together = [
+        name
+        for name, mine in asked.items()
+        if named or (measure and name not in BUILT_IN and {*measure.cases} <= {*mine.cases})
+    ]
+    shared = set.intersection(*({*asked[name].cases} for name in together)) if together else set()
+    alike: dict[object, list[str]] = {}
+    for name, mine in asked.items():
+        key = None if shared and name in together else (frozenset(mine.cases), mine.repeats)
+        alike.setdefault(key, []).append(name)
+    return [
+        Grid(
+            pack,
+            tuple(case for case in asked[names[0]].cases if key is not None or case in shared),
+            tuple(names),
+            min(asked[name].repeats for name in names),
+        )
+        for key, names in alike.items()
+    ]
 
 
 @dataclass(frozen=True)
 class _Counted:
     """What one candidate's folder holds, as counts."""
 
-    by_note: Mapping[str, Tally]
+    by_grid: Mapping[int, Tally]
+    """By the place of the grid that it is in."""
     damages: Sequence[Damage]
     duplicates: int
 
 
 def _count_all(
-    root: Path, pack: str, names: Sequence[str], repeats: Mapping[str, Mapping[str, int]]
+    root: Path, pack: str, names: Sequence[str], grids: Sequence[Grid]
 ) -> Iterable[_Counted]:
-    """Count each candidate up to its ``repeats``: by name, then by note."""
     sizes = {
         name: sum(path.stat().st_size for path in results_files(root, {pack}, {name}))
         for name in names
     }
-    count = partial(_count, root, pack, repeats)
+    count = partial(_count, root, pack, grids)
     forks = sum(sizes.values()) >= PARALLEL_BYTES and len(os.sched_getaffinity(0)) > 1
     # A thread could hold a lock that nobody ever gives back in a forked process.
     if forks and threading.active_count() == 1:
@@ -208,29 +225,16 @@ def _count_all(
     return map(count, names)
 
 
-def _count(root: Path, pack: str, repeats: Mapping[str, Mapping[str, int]], name: str) -> _Counted:
+def _count(root: Path, pack: str, grids: Sequence[Grid], name: str) -> _Counted:
+    """Count one candidate on each grid that it is in."""
     with collector_paused():
         index = read(root, {pack}, {name}, details=True)
-        by_note = tally(index, pack, name, repeats=repeats[name], by_note=True)
-        _fill(by_note)
-    return _Counted(by_note, index.damages, index.duplicates)
-
-
-def _fill(by_note: Mapping[str, Tally]) -> None:
-    """Say of a cell that has nothing under a note that another note has it."""
-    for note, one in by_note.items():
-        for other_note, other in by_note.items():
-            if other_note == note:
-                continue
-            for case, versions in other.cases.items():
-                for counted in versions:
-                    mine = one.at(case, counted.version)
-                    if mine is None:
-                        mine = CaseTally(counted.version)
-                        one.add(case, mine)
-                    told = mine.waiting = dict(mine.waiting)
-                    for number in counted.repeats - mine.repeats:
-                        told.setdefault(number, OTHER_NOTE)
+        by_grid = {
+            number: tally(index, pack, name, grid)
+            for number, grid in enumerate(grids)
+            if name in grid.candidates
+        }
+    return _Counted(by_grid, index.damages, index.duplicates)
 
 
 def _in_pack(

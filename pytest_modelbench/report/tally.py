@@ -1,4 +1,4 @@
-"""Count what is stored of one candidate on one pack, by note, case and version.
+"""Count what is stored of one candidate on one pack, by case and version.
 
 This is the one pass over a report's results: it keeps counts, not tries, so that a hundred
 thousand results take the memory of their cases.
@@ -6,7 +6,7 @@ thousand results take the memory of their cases.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, TypeVar
@@ -23,75 +23,54 @@ from pytest_modelbench.report.counts import (
     Sum,
     Tally,
 )
+from pytest_modelbench.report.grid import Grid
 from pytest_modelbench.store.entry import Detail, Digests, Entry, HasDigests
 from pytest_modelbench.store.index import Index, Kind, Standing, Tries, standing_among
 from pytest_modelbench.words import Cell, Outcome, Role, Trust
 
 _Item = TypeVar("_Item", bound=Hashable)
 
-_UNLIMITED: Mapping[str, int] = {}
 
+def tally(index: Index, pack: str, candidate: str, grid: Grid | None = None) -> Tally:
+    """Count what is stored of a candidate; ``index`` was read with details.
 
-def tally(
-    index: Index,
-    pack: str,
-    candidate: str,
-    *,
-    cases: Iterable[str] | None = None,
-    repeats: Mapping[str, int] = _UNLIMITED,
-    by_note: bool = False,
-) -> dict[str, Tally]:
-    """Count by note, or all under ``""``; ``index`` was read with details.
-
-    ``cases`` and ``repeats``, by note, narrow to a declared grid: what is stored beyond it, such as
-    a certificate's attempts, is no part of it. Every version that is stored is counted, each apart.
+    What is stored beyond a declared grid, such as a certificate's attempts, is no part of it. A
+    cell has one verdict, whatever the note of the run that measured it. Every version that is
+    stored is counted, each apart.
     """
-    tallies: dict[str, Tally] = {}
-    wanted = None if cases is None else set(cases)
+    found = Tally(candidate)
+    wanted = None if grid is None else set(grid.cases)
     adder = _Adder(_own_tests(index, pack, candidate))
     for case, tries in index.cases(pack, candidate):
-        if wanted is not None and case not in wanted:
-            continue
-        gathered: dict[tuple[str, Digests], _Gathered] = {}
-        if index.is_plain(tries):
-            # What the general way comes to, for a whole case at once: nearly all are like this.
-            note = tries[0].note if by_note else ""
-            if note in repeats:
-                tries = [entry for entry in tries if entry.repeat <= repeats[note]]
+        if grid is not None and wanted is not None:
+            if case not in wanted:
+                continue
+            tries = [entry for entry in tries if entry.repeat <= grid.repeats]
             if not tries:
                 continue
-            found = tallies.setdefault(note, Tally(candidate))
-            plain = gathered[note, version_of(tries[0].cell, tries[0].identity)] = _Gathered()
+        gathered: dict[Digests, _Gathered] = {}
+        if index.is_plain(tries):
+            # What the general way comes to, for a whole case at once: nearly all are like this.
+            plain = gathered[version_of(tries[0].cell, tries[0].identity)] = _Gathered()
             plain.add_all(tries)
             _count_elsewhere(found, tries, None)
         else:
             for cell_tries in index.split(tries):
-                _gather(cell_tries, candidate, by_note, repeats, tallies, gathered)
-        for (note, version), one in gathered.items():
-            tallies[note].add(case, adder.case(version, one))
-    return tallies
+                _gather(cell_tries, found, gathered)
+        for version, one in gathered.items():
+            found.add(case, adder.case(version, one))
+    return found
 
 
-def _gather(
-    stored: Tries,
-    candidate: str,
-    by_note: bool,
-    repeats: Mapping[str, int],
-    tallies: dict[str, Tally],
-    gathered: dict[tuple[str, Digests], _Gathered],
-) -> None:
+def _gather(stored: Tries, found: Tally, gathered: dict[Digests, _Gathered]) -> None:
     """Take up one cell, at each version that it is stored at."""
     cell, tries, superseded, fresh_starts = stored
-    note = tries[-1].note if by_note and tries else ""
-    if cell.repeat > repeats.get(note, cell.repeat):
-        return
-    found = tallies.setdefault(note, Tally(candidate))
     found.superseded += superseded
     found.fresh_starts = max(found.fresh_starts, fresh_starts)
     counted: set[str] = set()
     for version in {version_of(cell, entry.identity) for entry in tries}:
         standing = standing_among(tries, cell, version)
-        gathered.setdefault((note, version), _Gathered()).add(cell, standing)
+        gathered.setdefault(version, _Gathered()).add(cell, standing)
         if standing.kind is Kind.VERDICT and standing.attempt is not None:
             counted.add(standing.attempt.id)
     _count_elsewhere(found, tries, counted)
@@ -177,6 +156,9 @@ class _Adder:
             case.rewards = tuple([entry.reward or 0.0 for entry in graded])
         lost = [entry.reason or "wrong" for entry in graded if entry.outcome is not _PASSED]
         case.passes = len(graded) - len(lost)
+        notes = [entry.origin.note for entry in found.worked]
+        only = notes.count(notes[0]) == len(notes)
+        case.notes = self._shared(((notes[0], len(notes)),)) if only else self._counted(notes)
         details = [entry.detail for entry in graded if entry.detail is not None]
         if lost:
             case.reasons = self._counted(lost)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_modelbench.report.bars import LONGEST_BAR, SHORTEST_BAR, aligned, bar, scale
+from pytest_modelbench.report.completion import asked_otherwise, what_to_run, whole_without
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.report.names import shown_names
 from pytest_modelbench.report.numbers import (
@@ -77,10 +78,6 @@ def render(
     return [line.rstrip() for line in lines]
 
 
-GRADER = "grader"
-"""The kind of a fault in a hidden check, or in what judges by it: trying again does not mend it."""
-
-
 class _Page:
     def __init__(self, card: Scorecard, width: int, utf8: bool, *, compared: bool) -> None:
         self.card = card
@@ -113,13 +110,18 @@ class _Page:
             lines = self._folded(lines[0].replace("     ", "; "), "")
         missing = card.cells - card.verdicts
         if missing:
-            do = "pytest --lf" if card.faults == missing else "pytest with the same arguments"
-            if card.partial and card.faults < missing:
-                do += ", without --lf, -k, -m and single cases"
             told = f"INTERIM: {missing} of {card.cells} cells {_have(missing)} no verdict, "
-            if card.faults == missing and {k for row in card.rows for k in row.faults} == {GRADER}:
-                do = f"mend what the faults name, then {do}"
+            do = self._text(what_to_run(card))
             lines += self._folded(f"{told}so no scorecard. Run them: {do}", "")
+        if card.stored:
+            lines += self._wrapped("complete", [self._text(t) for t in whole_without(card)])
+            lines += self._wrapped("apart", [self._text(t) for t in asked_otherwise(card)])
+            notes = {r.candidate: r.notes for r in card.rows if {*r.notes} - {card.note}}
+            told_notes = {
+                name: {repr(note) if note else "none": n for note, n in found.items()}
+                for name, found in notes.items()
+            }
+            lines += self._counts("notes", told_notes, "verdicts by note: ")
         faults = {row.candidate: row.faults for row in card.rows if row.faults}
         lines += self._counts("faults", faults)
         waiting = {row.candidate: row.waiting for row in card.rows if row.waiting}

@@ -239,7 +239,7 @@ class Index:
     def is_plain(self, tries: Sequence[Entry]) -> bool:
         """Tell whether each of a case's tries is all that is stored of its cell.
 
-        And all are of one identity and note: then each stands for what it is.
+        And all are of one identity: then each stands for what it is.
         """
         first = tries[0]
         identity, origin = first.identity, first.origin
@@ -251,7 +251,7 @@ class Index:
                 [
                     entry.identity is identity
                     and not entry.grades
-                    and (entry.origin is origin or (not entry.series and entry.note == first.note))
+                    and (entry.origin is origin or not entry.series)
                     for entry in tries
                 ]
             )

@@ -354,6 +354,21 @@ def test_a_stored_scorecard_is_a_baseline_case_by_case(
     assert (worse.outcome, worse.family) == (Outcome.PASS, 1)
 
 
+def test_a_stored_baseline_is_found_in_the_scorecard_that_has_it(
+    card_of: Callable[[Pairs], Scorecard], tmp_path: Path
+) -> None:
+    """``modelbench report --format json`` writes one for each size of grid."""
+    card, deep = card_of(pairs(30, 6, 4, 10)), card_of({"deep": {"x": "ppp"}})
+    path = tmp_path / "main.json"
+    path.write_text(json.dumps([as_data(card), as_data(deep)]), encoding="utf-8")
+    stored = StoredScorecards(path)
+    found = stored.find("executor", "deep", "a")
+    assert found is not None
+    assert (found.name, found.repeats) == ("deep", 3)
+    with pytest.raises(UsageProblem, match="2 scorecards of executor that could be meant"):
+        stored.find("executor", "nobody", "a")
+
+
 def test_cases_that_changed_or_are_missing_make_a_baseline_incomplete(
     card_of: Callable[[Pairs], Scorecard], tmp_path: Path
 ) -> None:

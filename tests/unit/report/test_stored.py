@@ -13,7 +13,7 @@ from pytest_modelbench.records import CheckRecord, Identity
 from pytest_modelbench.report import stored
 from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.markdown import markdown
-from pytest_modelbench.report.stored import OTHER_NOTE, report_all
+from pytest_modelbench.report.stored import report_all
 from pytest_modelbench.report.tally import tally
 from pytest_modelbench.report.terminal import render
 from pytest_modelbench.store.index import Index
@@ -35,15 +35,53 @@ def test_one_card_a_note_and_pack(results: Any) -> None:
     assert (report.damages, report.duplicates) == ((), 0)
 
 
-def test_a_run_finished_under_another_note_says_so(results: Any) -> None:
+def test_a_run_counts_what_it_replayed_of_another_note(results: Any) -> None:
+    """As its own report did: the grid is what the run declared, and a cell has one verdict."""
     results.store({"a": {"x": "p", "y": "-"}}, run="run-1", note="monday")
-    results.store({"a": {"x": "-", "y": "p"}}, run="run-2", note="tuesday")
+    results.store({"a": {"x": "-", "y": "p"}, "b": {"x": "u", "y": "p"}}, run="run-2", note="two")
 
-    monday, tuesday = report_all(results.root).cards
+    monday, two = report_all(results.root).cards
 
-    assert (monday.verdicts, monday.cells, monday.complete) == (1, 2, False)
-    assert monday.rows[0].waiting == {OTHER_NOTE: 1}
-    assert tuesday.rows[0].by_case == {"x": (0, 0), "y": (1, 1)}
+    assert [row.candidate for row in monday.rows] == ["a"]
+    assert (monday.complete, two.complete) == (True, True)
+    assert {row.candidate: row.by_case for row in two.rows} == {
+        "a": {"x": (1, 1), "y": (1, 1)},
+        "b": {"x": (0, 1), "y": (1, 1)},
+    }
+    assert [(pair.cases, pair.a_more, pair.b_more) for pair in two.pairs] == [(2, 1, 0)]
+    assert "notes    a: verdicts by note: 'monday' 1, 'two' 1" in render(two)
+    assert as_data(two)["candidates"][1]["notes"] == {"two": 2}
+    assert "- a: verdicts by note: 'monday' 1, 'two' 1." in markdown(two)
+
+
+def test_what_completes_a_stored_grid_is_said(results: Any) -> None:
+    results.store({"a": {"x": "ppp"}, "b": {"x": "pup"}, "c": {"x": "p--"}}, note="two slots")
+    results.store({"rules": {"x": "p"}}, run="run-2", note="two slots")
+
+    deep, shallow = report_all(results.root).cards
+    text = " ".join(" ".join(render(deep, 200)).split())
+
+    assert "same arguments" not in text
+    assert (
+        "Run them: pytest --models c --modelbench-repeats 3 --modelbench-note 'two slots' and the "
+        "folder of executor complete a, b: modelbench report executor --models a,b apart rules has "
+        "1 case x 1 repeat; to compare: modelbench report executor --models a,rules"
+    ) in text
+    assert not any(line.startswith("complete") for line in render(shallow))
+    told = markdown(deep)
+    assert "- Complete: a, b: modelbench report executor --models a,b." in told
+    (whole,) = report_all(results.root, candidates={"a", "b"}).cards
+    assert (whole.complete, whole.verdicts, len(whole.pairs)) == (True, 6, 1)
+
+
+def test_to_try_one_case_more_often_leaves_a_scorecard_complete(results: Any) -> None:
+    results.store({"a": {"x": "p", "y": "u", "z": "p"}})
+    results.store({"a": {"y": "uu"}}, run="run-2")
+
+    (card,) = report_all(results.root).cards
+
+    assert (card.grid.cases, card.grid.repeats, card.complete) == (("x", "y", "z"), 1, True)
+    assert card.rows[0].by_case["y"] == (0, 1)
 
 
 def test_a_candidate_that_was_to_do_less_leaves_the_scorecard_of_others_complete(
@@ -66,11 +104,20 @@ def test_a_candidate_that_was_to_do_less_leaves_the_scorecard_of_others_complete
         (("d",), ("x",), 1, True, 0),
     ]
     assert cards[0].rows[0].by_case == {"x": (2, 3), "y": (3, 3)}
-    # Who names candidates, or what to compare with, wants one grid.
+    # Who names candidates, or what to compare with, wants one grid: of what all of them have.
     (card,) = report_all(results.root, candidates={"a", "c"}).cards
-    assert (card.cells, card.verdicts, card.complete) == (12, 8, False)
-    (card,) = report_all(results.root, baseline="a").cards
-    assert set(card.grid.candidates) == {"a", "b", "c", "d", "reference"}
+    assert (card.cells, card.verdicts, card.complete) == (4, 4, True)
+    assert {row.candidate: row.by_case for row in card.rows} == {
+        "a": {"x": (1, 1), "y": (1, 1)},
+        "c": {"x": (1, 1), "y": (0, 1)},
+    }
+    told = " ".join(" ".join(render(card)).split())
+    assert "apart a has 2 cases x 3 repeats, of which what all have counts" in told
+    (card,) = report_all(results.root, candidates={"a", "d"}).cards
+    assert (card.grid.cases, card.grid.repeats, card.complete) == (("x",), 1, True)
+    compared, *others = report_all(results.root, baseline="a").cards
+    assert (set(compared.grid.candidates), len(compared.pairs)) == ({"a", "b", "c"}, 2)
+    assert [card.grid.candidates for card in others] == [("d",), ("reference",)]
 
 
 def test_what_certifies_is_in_no_card_unless_it_was_asked_for(results: Any, record: Any) -> None:
@@ -247,7 +294,7 @@ def test_users_own_tests_are_counted_for_the_attempts_that_count(results: Any, r
 
 def test_counts_survive_the_way_between_processes(results: Any) -> None:
     results.store({"a": {"x": "pufp", "y": "gu"}})
-    (tallied,) = tally(read(results.root, details=True), "executor", "a").values()
+    tallied = tally(read(results.root, details=True), "executor", "a")
 
     assert pickle.loads(pickle.dumps(tallied)) == tallied
     (x,) = tallied.cases["x"]
