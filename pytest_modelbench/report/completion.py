@@ -9,7 +9,6 @@ from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.scorecard import Scorecard
 from pytest_modelbench.words import BUILT_IN
 
-
 GRADER = "grader"
 """The kind of a fault in a hidden check, or in what judges by it: trying again does not mend it."""
 
