@@ -106,6 +106,7 @@ class Controller:
         self.bench = bench
         self.gating = gating
         self.summary: Summary | None = None
+        self._lacking = ""
         self.settings = bench.settings
         self.folder = runs_root() / self.settings.run
         self._open = ExitStack()
@@ -350,7 +351,9 @@ class Controller:
             status = self.summary.gate_status
             self.summary.keep(self.config)
         except (StoreProblem, OSError) as problem:
-            self._say(f"the report is not complete: {problem}")
+            self._lacking = f"the report is not complete: {problem}"
+            if self.config.getoption("no_summary", False):
+                self._say(self._lacking)  # nothing else is said at the end
             status = pytest.ExitCode.TESTS_FAILED
         if session.exitstatus == pytest.ExitCode.OK and status:
             session.exitstatus = status
@@ -370,8 +373,13 @@ class Controller:
             terminalreporter.write_line(line)
         if (number := self._interrupts.noted) is not None:
             self._say(f"{number.name} came when the run was ending: nothing is missing for it")
-        if self.summary is None:
-            return
+        if self.summary is not None:
+            self._print_report(terminalreporter)
+        if self._lacking:
+            self._say(self._lacking)
+
+    def _print_report(self, terminalreporter: Any) -> None:  # Any: pytest's is private
+        assert self.summary is not None
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         width = terminalreporter._tw.fullwidth
         for line in self.summary.lines(width, utf8="utf" in encoding.lower()):

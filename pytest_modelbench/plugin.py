@@ -36,7 +36,10 @@ def _positive(text: str) -> int:
 
 
 def _dollars(text: str) -> float:
-    amount = float(text.removeprefix("$"))
+    try:
+        amount = float(text.removeprefix("$"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of dollars") from None
     if not 0 < amount < float("inf"):
         raise argparse.ArgumentTypeError("must be more than 0")
     return amount

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -13,6 +14,7 @@ from typing import TypedDict
 import pytest
 
 from pytest_modelbench.bench import Bench, selected_cases
+from pytest_modelbench.errors import StoreProblem
 from pytest_modelbench.gating import Gating
 from pytest_modelbench.packs.model import Pack
 from pytest_modelbench.records import BUILT_IN, Cell, Identity
@@ -107,8 +109,7 @@ class Summary:
         """Store the look and write the files that were asked for.
 
         Raises:
-            StoreProblem: the look was not stored.
-            OSError: a file was not written.
+            StoreProblem: the look was not stored, or a file was not written.
         """
         files: list[str] = config.getoption("modelbench_report")
         if files or self.judged or not config.getoption("no_summary", False):
@@ -122,11 +123,15 @@ class Summary:
             path = config.invocation_params.dir / name
             form = self.markdown if path.suffix == ".md" else self.json
             aside = path.with_name(f"{path.name}.new")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_text(form(), encoding="utf-8")
-            aside.replace(path)
+            with _written(path, "--modelbench-report names another file"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                aside.write_text(form(), encoding="utf-8")
+                aside.replace(path)
         if step := os.environ.get(STEP_SUMMARY):
-            with Path(step).open("a", encoding="utf-8") as file:
+            with (
+                _written(Path(step), f"{STEP_SUMMARY} names it"),
+                Path(step).open("a", encoding="utf-8") as file,
+            ):
                 file.write(self.markdown())
 
     def markdown(self) -> str:
@@ -276,6 +281,16 @@ def _to_show(
         verdicts[first.id] = cell.candidate
         before.update((line.id, cell.candidate) for line in lines if line is not first)
     return verdicts, before
+
+
+@contextmanager
+def _written(path: Path, remedy: str) -> Iterator[None]:
+    """Turn the failure to write a file into a StoreProblem that names it."""
+    try:
+        yield
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+        raise StoreProblem(what, path=path, remedy=remedy) from error
 
 
 class _Own(TypedDict, total=False):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_modelbench.candidates.command import missing_programs
 from pytest_modelbench.candidates.function import FUNCTION, source_of
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
@@ -167,7 +168,11 @@ def _registry() -> Iterator[Sign]:
             except UsageProblem as problem:
                 yield Sign("bad", f"function {candidate.function}", str(problem))
             else:
-                yield Sign("ok", f"function {candidate.function}", f"is in {place}")
+                told = f"its module is in {place}; the first cell shows whether the function is"
+                yield Sign("ok", f"function {candidate.function}", told)
+        if candidate.command is not None and (missing := missing_programs(candidate.command)):
+            told = f"{', '.join(missing)} is not there"
+            yield Sign("bad", f"programs of {candidate.name}", told)
     candidates = [c for c in every if c.calls_model]
     declared = {c.api_key_env: c.name for c in reversed(candidates) if c.api_key_env}
     for variable, user in sorted(declared.items()):

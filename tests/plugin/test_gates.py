@@ -181,3 +181,11 @@ def test_the_step_summary_gets_the_report_in_markdown(two: Project, tmp_path: Pa
     wrong = two.run("--models", "good", "--modelbench-report", "all.html")
     assert wrong.exit == 4, wrong.out
     assert "all.html: the name must end in .md or .json" in wrong.out
+    wrong = two.run("--models", "good", "--modelbench-budget", "abc")
+    assert "'abc' is no number of dollars" in wrong.out
+    wrong = two.run("--models", "good", "--modelbench-report", "all.md/x.md")
+    assert wrong.exit == 1, wrong.out
+    told = (
+        f"modelbench the report is not complete: {two.path / 'all.md' / 'x.md'}: cannot be written"
+    )
+    assert told in wrong.out.partition("modelbench: tiny =")[2]

@@ -94,7 +94,7 @@ def test_candidates_of_every_kind_are_told(
     main(["doctor"])
     said = capsys.readouterr().out
     assert "ok    candidates: mine (function)\n" in said
-    assert f"ok    function solver:solve: is in {project / 'solver.py'}\n" in said
+    assert f"ok    function solver:solve: its module is in {project / 'solver.py'};" in said
     with (project / "modelbench.toml").open("a") as file:
         file.write('[candidates.gone]\nagent = "function"\nfunction = "no_such:solve"\n')
         file.write('[candidates.played]\nagent = "scripted"\nscript = "played.toml"\n')
