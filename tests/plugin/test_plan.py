@@ -26,7 +26,7 @@ def test_plan_says_what_runs_and_why_and_asks_nobody(
         assert "tiny: replay 1: verdict stored\n    a:asked:1" in ran.out
         assert "tiny: regrade 1: the check changed\n    b:asked:1" in ran.out
         assert "tiny: run 1: no attempt yet\n    c:asked:1" in ran.out
-        assert "asked: 1 cells to run" in ran.out
+        assert "asked: 1 cell to run" in ran.out
         assert "about $0.0001" in ran.out  # 100 tokens in at $1 and 10 out at $2 a million
     narrow = project.run("--models", "asked", "--modelbench-plan", "-k", "c:asked")
     assert "c:asked:1" in narrow.out
