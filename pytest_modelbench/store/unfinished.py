@@ -59,7 +59,7 @@ class Unfinished:
 
         The caller holds the results folder: no process that might still write a verdict is alive.
         """
-        notes = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        notes = sorted(path for path in self._folder.glob("*.json") if path.is_file())
         adopted = 0
         for path in notes:
             with suppress(ValueError, KeyError, TypeError, OSError):

@@ -223,8 +223,11 @@ def _gradable(rule: Rule, gold: str) -> bool:
 
 
 def _is_below(folder: Path, name: str) -> bool:
-    path = (folder / name).resolve()
-    return path.is_file() and path.is_relative_to(folder.resolve())
+    try:
+        path = (folder / name).resolve()
+        return path.is_file() and path.is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # no file can have that name: too long, or a zero byte
+        return False
 
 
 def _check_conflicts(found: Sequence[Candidate]) -> None:

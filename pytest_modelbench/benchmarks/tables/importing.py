@@ -103,9 +103,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _folder(options: argparse.Namespace) -> Path:
     """Return the pack's folder; PackProblem where its name cannot be a pack's."""
-    folder: Path = options.cases / (options.name or options.table.stem)
+    name: str = options.name or options.table.stem
+    folder: Path = options.cases / name
     problems = Problems()
-    check_id("pack", folder.name, folder, None, problems)
+    check_id("pack", name, folder, None, problems)
     problems.check()
     return folder
 

@@ -105,6 +105,13 @@ BAD_MANIFESTS = {
         "'A-B==2' pins what 'a.b==1' pins",
     ),
     "name": ('[pack]\nname = "a b"\n', 2, "'a b' cannot be the id of a pack"),
+    "name of a place above": ('[pack]\nname = ".."\n', 2, "'..' cannot be the id of a pack"),
+    "long name": (
+        f'[pack]\nname = "{"n" * 300}"\n',
+        2,
+        f"the id '{'n' * 57}…' of a pack has 300 characters",
+    ),
+    "check for ever": ("[check]\nseconds = 1e308\n", 2, "seconds is far too large"),
     "threshold": (
         "[check]\nthreshold = 0.8\n",
         2,

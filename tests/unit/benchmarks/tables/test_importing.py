@@ -93,6 +93,7 @@ def test_all_reasons_of_a_row(tmp_path: Path) -> None:
         "h;3;;3\n"                 # shows its outcome
         "i; ;;4\n"                 # shows nothing
         "k;k;note.txt;5\n"
+        f"l;l;{'n' * 5000};6\n"   # no file can have that name
     )  # fmt: skip
     wanted = Columns("id", ("text",), {"amount": parse_rule("number")}, ("file",))
     found = certify(read_table(table), wanted)
@@ -105,6 +106,7 @@ def test_all_reasons_of_a_row(tmp_path: Path) -> None:
         ["gold-in-input"],
         ["empty-input"],
         [],
+        ["missing-attachment"],
     ]
     assert counted(found)["duplicate-id"] == 2
 
@@ -258,7 +260,7 @@ def test_a_second_import_holds_to_the_rules_that_the_pack_has(
     )
 
 
-@pytest.mark.parametrize("name", ["bad name", "-x", "x.damaged"])
+@pytest.mark.parametrize("name", ["bad name", "-x", "x.damaged", "a/b"])
 def test_a_name_that_no_pack_can_have_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
