@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pytest_modelbench.report.numbers import plural
 from pytest_modelbench.report.scorecard import Scorecard
@@ -29,24 +29,24 @@ def _command(card: Scorecard) -> str:
             command += f" --modelbench-repeats {card.grid.repeats}"
         if card.note:
             command += f" --modelbench-note {shlex.quote(card.note)}"
-        return f"{command} and the folder of {card.grid.pack}"
+        return f"{command} with the folder of {card.grid.pack}"
     if card.faults == card.cells - card.verdicts:
         return "pytest --lf"
     told = "pytest with the same arguments"
     return told + (", without --lf, -k, -m and single cases" if card.partial else "")
 
 
-def whole_without(card: Scorecard) -> Sequence[str]:
+def whole_without(card: Scorecard) -> str:
     """Return who is complete in a grid that is not, and the command for their scorecard."""
     rows = [row for row in card.rows if row.cells and row.candidate not in BUILT_IN]
     whole = sorted(row.candidate for row in rows if not row.missing)
     if not whole or card.complete:
-        return ()
+        return ""
     command = f"modelbench report {shlex.quote(card.grid.pack)} --models {_named(whole)}"
-    return (*whole[:-1], f"{whole[-1]}: {command}")
+    return f"{', '.join(whole)}: {command}"
 
 
-def asked_otherwise(card: Scorecard) -> Sequence[str]:
+def asked_otherwise(card: Scorecard) -> str:
     """Return which candidates stored runs asked something else of, and how to compare them."""
     here = [row.candidate for row in card.rows]
     sizes: dict[tuple[bool, tuple[int, int]], list[str]] = {}
@@ -63,8 +63,8 @@ def asked_otherwise(card: Scorecard) -> Sequence[str]:
     outside = [name for name in card.others if name not in BUILT_IN and name not in here]
     if measured and outside:
         both = _named([measured[0], outside[0]])
-        told[-1] += f"; to compare: modelbench report {shlex.quote(card.grid.pack)} --models {both}"
-    return told
+        told.append(f"to compare: modelbench report {shlex.quote(card.grid.pack)} --models {both}")
+    return "; ".join(told)
 
 
 def _named(names: Iterable[str]) -> str:

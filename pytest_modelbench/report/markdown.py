@@ -176,9 +176,9 @@ def _remarks(card: Scorecard) -> Iterable[str]:
     if card.stored and card.verdicts < card.cells:
         yield f"Run what is missing: {_text(what_to_run(card))}."
     if card.stored and (whole := whole_without(card)):
-        yield f"Complete: {_text(', '.join(whole))}."
+        yield f"Complete: {_text(whole)}."
     if others := asked_otherwise(card):
-        yield f"Apart: {_text(', '.join(others))}."
+        yield f"Apart: {_text(others)}."
     for row in card.rows if card.stored else ():
         if {*row.notes} - {card.note}:
             parts = [

@@ -114,8 +114,10 @@ class _Page:
             do = self._text(what_to_run(card))
             lines += self._folded(f"{told}so no scorecard. Run them: {do}", "")
         if card.stored:
-            lines += self._wrapped("complete", [self._text(t) for t in whole_without(card)])
-            lines += self._wrapped("apart", [self._text(t) for t in asked_otherwise(card)])
+            whole = "" if self.compared else whole_without(card)
+            lines += self._wrapped("complete", [self._text(whole)] if whole else [])
+            apart = asked_otherwise(card)
+            lines += self._wrapped("apart", [self._text(apart)] if apart else [])
             notes = {r.candidate: r.notes for r in card.rows if {*r.notes} - {card.note}}
             told_notes = {
                 name: {repr(note) if note else "none": n for note, n in found.items()}

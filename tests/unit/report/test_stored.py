@@ -63,7 +63,7 @@ def test_what_completes_a_stored_grid_is_said(results: Any) -> None:
 
     assert "same arguments" not in text
     assert (
-        "Run them: pytest --models c --modelbench-repeats 3 --modelbench-note 'two slots' and the "
+        "Run them: pytest --models c --modelbench-repeats 3 --modelbench-note 'two slots' with the "
         "folder of executor complete a, b: modelbench report executor --models a,b apart rules has "
         "1 case x 1 repeat; to compare: modelbench report executor --models a,rules"
     ) in text
