@@ -116,10 +116,10 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
     lines = []
     for name, count in todo.items():
         known = seconds[name]
-        time_part = f"about {_mean(known) * count / 60:.1f} min in all" if known else "time unknown"
+        taken = f"about {_clock(_mean(known) * count)} in all" if known else "time unknown"
         cost = f"about ${_mean(dollars[name]) * count:.4f}" if dollars[name] else "cost unknown"
         lines.append(
-            f"{name}: {plural(count, 'cell')} to run, {time_part}, {cost} (by stored attempts)"
+            f"{name}: {plural(count, 'cell')} to run, {taken}, {cost} (by stored attempts)"
         )
     return [*lines, *_judging(bench, selected)]
 
@@ -148,7 +148,7 @@ def _judging(bench: Bench, selected: Collection[Cell]) -> list[str]:
             if role == Role.JUDGE and spent.list_usd is not None:
                 known[judge].append(spent.list_usd)
     return [
-        f"{name}: judges {count} cells, "
+        f"{name}: judges {plural(count, 'cell')}, "
         + (f"about ${_mean(known[name]) * count:.4f}" if known[name] else "cost unknown")
         + " (by stored attempts)"
         for name, count in todo.items()
@@ -284,11 +284,13 @@ class Heartbeat:
     def line(self) -> str:
         """Return the line of this moment."""
         done = self._verdicts + self._faults
-        parts = [f"{self._verdicts}/{self._total} verdicts", f"{self._faults} faults"]
+        parts = [f"{self._verdicts}/{self._total} verdicts", plural(self._faults, "fault")]
         if self._running:
             parts.append(f"{len(self._running)} running")
         if self._dollars:
-            unknown = f" and {self._unpriced} cells of unknown cost" if self._unpriced else ""
+            unknown = (
+                f" and {plural(self._unpriced, 'cell')} of unknown cost" if self._unpriced else ""
+            )
             parts.append(f"${self._dollars:.2f}{unknown}")
         if waits := self._waits():
             parts.append(waits)

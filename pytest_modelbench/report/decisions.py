@@ -124,7 +124,7 @@ def markdown_gates(judged: Sequence[Judged]) -> str:
         return ""
     rows = [("gate", "pack", "outcome", "found", "an equally good candidate")]
     for one in judged:
-        late = "; margin set after data" if one.late else ""
+        late = "; rule set after data" if one.late else ""
         said = one.chance.said if one.chance is not None else "–"
         said += f". To decide: {one.enough.said}" if one.enough is not None else ""
         rows.append((one.rule.name, one.pack or "–", one.outcome.upper(), one.said + late, said))

@@ -77,7 +77,7 @@ class Judged:
     def line(self) -> str:
         """Return the stable line: ``gate NAME: PASS  PACK: …``."""
         pack = f"{self.pack}: " if self.pack else ""
-        late = "; margin set after data" if self.late else ""
+        late = "; rule set after data" if self.late else ""
         return f"gate {self.rule.name}: {self.outcome.upper()}  {pack}{self.said}{late}"
 
 

@@ -67,7 +67,7 @@ def test_exit_statuses_of_gates(two: Project, workers: str) -> None:
     assert failed.exit == 10, failed.out
     (line,) = gates(failed)
     assert line.startswith("gate floor:poor:0.7: FAIL  tiny: poor passes 25.0% [")
-    assert line.endswith("; margin set after data")
+    assert line.endswith("; rule set after data")
 
     undecided = two.run(*models, *rules("floor:good:0.7"))
     assert undecided.exit == 11, undecided.out

@@ -107,7 +107,7 @@ def test_a_judge_has_its_own_place(project: Project, model_server: Servers) -> N
     assert faulted.usage[Role.JUDGE].list_usd == pytest.approx(0.006)
     judge.talks = False
     planned = project.run("--models", "later", "--modelbench-plan")
-    assert "wise: judges 1 cells, about $0.00" in planned.out
+    assert "wise: judges 1 cell, about $0.00" in planned.out
     ran = project.run("--models", "later")
     assert ran.exit == 0, ran.out
     _, again = project.tries("later")

@@ -105,7 +105,7 @@ def test_first_fault_of_a_kind_is_said_at_once(beat: Heartbeat, said: list[str])
 def test_cost_says_what_it_leaves_out(beat: Heartbeat) -> None:
     end(beat, CELLS[0], usd=1.5)
     end(beat, CELLS[1])
-    assert "$1.50 and 1 cells of unknown cost" in beat.line()
+    assert "$1.50 and 1 cell of unknown cost" in beat.line()
 
 
 def test_time_left_is_told_in_the_middle_of_a_run_only(beat: Heartbeat, clock: Clock) -> None:

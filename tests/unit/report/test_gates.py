@@ -301,9 +301,9 @@ def test_a_margin_set_after_data_is_marked(card_of: Callable[[Pairs], Scorecard]
     card = card_of(pairs(30, 6, 4, 10))
     (late,) = judged(card, "not-worse-by:7:a:baseline=b", late=True)
     assert late.outcome is Outcome.PASS
-    assert late.line.endswith("; margin set after data")
+    assert late.line.endswith("; rule set after data")
     assert gate_data(late)["set_after_data"] is True
-    assert "margin set after data" in markdown_gates([late])
+    assert "; rule set after data" in markdown_gates([late])
 
 
 def test_the_forms_of_a_gate(card_of: Callable[[Pairs], Scorecard]) -> None:
