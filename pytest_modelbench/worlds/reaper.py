@@ -201,17 +201,24 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_descendants() -> int:
-    """Kill until no descendant is left; return how many would not go within some seconds."""
+    """Kill until no descendant is left; return how many would not go within some seconds.
+
+    All are stopped before one is killed: a shell that waits for a command would go on to its next.
+    """
     until = time.monotonic() + _SWEEP_SECONDS
+    stopped: set[int] = set()
     while True:
         _reap(-1)
         found = _descendants()
         if not found or time.monotonic() > until:
             return len(found)
-        for pid in found:
+        new = found - stopped
+        for pid in new or found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.001)  # the kernel is at it; there is nothing to wait on for a grandchild
+                os.kill(pid, signal.SIGSTOP if new else signal.SIGKILL)
+        stopped |= new
+        if not new:
+            time.sleep(0.001)  # the kernel is at it; there is nothing to wait on for a grandchild
 
 
 def _descendants() -> set[int]:

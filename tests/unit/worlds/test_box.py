@@ -102,6 +102,13 @@ def test_survivors_end_with_the_command(
     assert done.seconds < 60, "it was not waited for until its time was up"
 
 
+def test_a_survivor_does_nothing_when_what_it_waits_for_is_ended(box: Box, world: World) -> None:
+    late = "setsid sh -c 'sleep 1000; echo late >>late' &"
+    done = box.run(["sh", "-c", 40 * late + " exit 0"], world.spec(), seconds=120)
+    assert done.status == 0
+    assert not (world.tree / "late").exists()
+
+
 def test_environment_is_no_one_elses(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "tell-nobody")
     spec = BoxSpec(workdir="/tmp", environment={"GIVEN": "a 'b' $c\nd", "LD_HINT": "e f"})
