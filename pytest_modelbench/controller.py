@@ -38,7 +38,7 @@ from pytest_modelbench.store.layout import LOGS, moment_of
 from pytest_modelbench.store.lock import RunLock
 from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.writer import Grid, RunInfo, Writer, facts
-from pytest_modelbench.summary import Summary
+from pytest_modelbench.summary import Summary, require_writable
 from pytest_modelbench.waits import Waits, used_before
 from pytest_modelbench.worker import Worker
 from pytest_modelbench.worlds.runs import close_run, open_run, runs_root, runs_roots, sweep
@@ -94,6 +94,8 @@ def _refuse_what_cannot_work(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--dist {dist} cannot deal cells: use --dist load (the default of -n) or worksteal"
         )
+    if measures(config):
+        require_writable(config)
 
 
 class Controller:

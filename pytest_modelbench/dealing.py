@@ -150,6 +150,7 @@ class Dealing:
         roster.selected = set(cells)
         with collector_paused():
             self._replays.report(collection)
+        self._count_failures()
         gc.freeze()  # reports stay until the end: no search for garbage need look at them again
         todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
         session = self._config.pluginmanager.get_plugin("session")
@@ -165,6 +166,18 @@ class Dealing:
             beat.tell_waits(waits.words, waits.failing)
         beat.watch()
         self._beat = beat
+
+    def _count_failures(self) -> None:
+        """Let xdist, which sees reports of its workers alone, count those of stored cells, too."""
+        session = self._config.pluginmanager.get_plugin("session")
+        dsession: Any = self._config.pluginmanager.get_plugin("dsession")  # Any: xdist has no types
+        if dsession is None or not isinstance(session, pytest.Session):
+            return
+        dsession.countfailures = session.testsfailed
+        if session.shouldfail:
+            dsession.shouldstop = session.shouldfail
+            self._board.ending = True  # what is dealt in the meantime is not begun
+            self._board.write()
 
     def _passes_over(self, cell: Cell) -> bool:
         """Tell whether the cell's stored verdict is reported without a letter."""

@@ -121,7 +121,16 @@ def _estimate(bench: Bench, selected: Collection[Cell]) -> list[str]:
         lines.append(
             f"{name}: {plural(count, 'cell')} to run, {taken}, {cost} (by stored attempts)"
         )
-    return [*lines, *_judging(bench, selected)]
+    return [*lines, *_judging(bench, selected), *_unasked(bench, todo)]
+
+
+def _unasked(bench: Bench, names: Collection[str]) -> list[str]:
+    """Return which models of some candidates no request could be made to, and why."""
+    from pytest_modelbench.gateway.upstream import target_of
+
+    asked = [one for one in bench.candidates if one.name in names and one.model and not one.script]
+    problems = {one.name: problem[1] for one in asked if (problem := target_of(one).problem)}
+    return [f"{name}: cannot be asked: {why}" for name, why in problems.items()]
 
 
 def _judging(bench: Bench, selected: Collection[Cell]) -> list[str]:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import EISDIR
 from pathlib import Path
 from typing import TypedDict
 
@@ -122,9 +123,8 @@ class Summary:
         for name in files:
             path = config.invocation_params.dir / name
             form = self.markdown if path.suffix == ".md" else self.json
-            aside = path.with_name(f"{path.name}.new")
+            aside = _aside(path)
             with _written(path, "--modelbench-report names another file"):
-                path.parent.mkdir(parents=True, exist_ok=True)
                 aside.write_text(form(), encoding="utf-8")
                 aside.replace(path)
         if step := os.environ.get(STEP_SUMMARY):
@@ -177,6 +177,26 @@ class Summary:
         for one in self.judged:
             pack = f".{one.pack}" if one.pack else ""
             yield f"modelbench.gate{pack}.{one.rule.name}", one.line
+
+
+def require_writable(config: pytest.Config) -> None:
+    """Raise UsageError for a report's file that could not be written once all has run."""
+    for name in config.getoption("modelbench_report"):
+        path = config.invocation_params.dir / name
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+            aside = _aside(path)
+            aside.touch()
+            aside.unlink()
+        except OSError as error:
+            why = error.strerror if path.parent.is_dir() else f"there is no folder {path.parent}"
+            raise pytest.UsageError(f"--modelbench-report {name}: {why}; name another") from error
+
+
+def _aside(path: Path) -> Path:
+    """Return where a file is written before it takes the place of the one of an earlier run."""
+    return path.with_name(f"{path.name}.new")
 
 
 def _status(card: Scorecard, shown: Shown) -> str:

@@ -143,6 +143,20 @@ def places_of(program: str) -> tuple[str, str]:
     return source, target or source
 
 
+def place_on_host(command: Command) -> Path | None:
+    """Return where the program that a command starts is on this host, as far as that is known.
+
+    None for a name that the box looks up, and for one that holds a field.
+    """
+    first = command.argv[0]
+    if not first.startswith("/") or "{" in first:
+        return None
+    for source, place in map(places_of, command.programs):
+        if PurePosixPath(first).is_relative_to(place):
+            return Path(source, PurePosixPath(first).relative_to(place))
+    return Path(first)
+
+
 def missing_programs(command: Command) -> list[str]:
     """Return the folders of a command's programs that this host has not got."""
     return [source for source, _ in map(places_of, command.programs) if not Path(source).exists()]

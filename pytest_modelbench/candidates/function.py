@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 import sys
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -68,6 +70,39 @@ def source_of(candidate: Candidate) -> Source:
         what = f"{top} holds packs, and a function is given the whole folder that it is in"
         raise _problem(candidate, what, "move the function to a package of its own")
     return Source(module, name, top)
+
+
+def undefined(source: Source) -> str:
+    """Return why a module has no such function, as its text tells; "" where it may have one."""
+    path = source.top
+    if path.is_dir():
+        base = path.joinpath(*source.module.split(".")[1:])
+        path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    if not path.is_file():
+        return f"there is no {path}"
+    try:
+        names = set(_bound(ast.parse(path.read_bytes())))
+    except (SyntaxError, ValueError) as error:
+        return f"{path}: {error}"
+    if names & {source.name.partition(".")[0], "*", "__getattr__"}:
+        return ""
+    return f"{path} does not define {source.name!r}"
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a module binds at its top, in branches too; ``*`` for all of another."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case _:
+                yield from _bound(child)
 
 
 def identity_of_function(candidate: Candidate) -> dict[str, JsonValue]:

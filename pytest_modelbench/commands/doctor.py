@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pytest_modelbench.candidates.command import missing_programs
-from pytest_modelbench.candidates.function import FUNCTION, source_of
+from pytest_modelbench.candidates.command import missing_programs, place_on_host
+from pytest_modelbench.candidates.function import FUNCTION, source_of, undefined
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.errors import UsageProblem
-from pytest_modelbench.records import Candidate
+from pytest_modelbench.records import Candidate, Command
 from pytest_modelbench.report.escape import escape
 from pytest_modelbench.settings import RESULTS, in_project, project_root
 from pytest_modelbench.worlds import landlock
@@ -30,6 +30,9 @@ from pytest_modelbench.worlds.runs import runs_root
 CONNECT_SECONDS = 3.0
 LITTLE_ROOM = 2 * 2**30
 """Bytes; below this much a folder for worlds or results is called short of room."""
+
+MOST_NAMES = 3
+"""Candidates of one server that are named; the others are counted."""
 
 PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY")
 """Variables that LiteLLM looks at on its own account; which ones are set is told, and no value."""
@@ -164,15 +167,15 @@ def _registry() -> Iterator[Sign]:
     for candidate in every:
         if candidate.agent == FUNCTION:
             try:
-                place = source_of(candidate).top
+                found = source_of(candidate)
             except UsageProblem as problem:
                 yield Sign("bad", f"function {candidate.function}", str(problem))
             else:
-                told = f"its module is in {place}; the first cell shows whether the function is"
-                yield Sign("ok", f"function {candidate.function}", told)
-        if candidate.command is not None and (missing := missing_programs(candidate.command)):
-            told = f"{', '.join(missing)} is not there"
-            yield Sign("bad", f"programs of {candidate.name}", told)
+                wrong = undefined(found)
+                text = wrong or f"is in {found.top}"
+                yield Sign("bad" if wrong else "ok", f"function {candidate.function}", text)
+        elif candidate.command is not None:
+            yield from _program(candidate.name, candidate.command)
     candidates = [c for c in every if c.calls_model]
     declared = {c.api_key_env: c.name for c in reversed(candidates) if c.api_key_env}
     for variable, user in sorted(declared.items()):
@@ -184,6 +187,21 @@ def _registry() -> Iterator[Sign]:
     if others:
         yield Sign("ok", "keys of providers", f"set: {', '.join(others)}")
     yield from _servers(candidates)
+
+
+def _program(name: str, command: Command) -> Iterator[Sign]:
+    """Say whether the program of a candidate is on this machine, where its place is known."""
+    for folder in missing_programs(command):
+        yield Sign("bad", f"program of {name}", f"there is no {folder}, which its programs name")
+        return
+    place = place_on_host(command)
+    if place is None:
+        return
+    if os.access(place, os.X_OK) and place.is_file():
+        yield Sign("ok", f"program of {name}", f"is {place}")
+    else:
+        what = "cannot be executed" if place.exists() else "is not there"
+        yield Sign("bad", f"program of {name}", f"{place} {what}; install it, or mend its argv")
 
 
 def _servers(candidates: list[Candidate]) -> Iterator[Sign]:
@@ -198,7 +216,8 @@ def _servers(candidates: list[Candidate]) -> Iterator[Sign]:
                 continue
             users.setdefault((parts.hostname, port), []).append(candidate.name)
     for (host, port), names in users.items():
-        name = f"server {host}:{port} of {', '.join(names)}"
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        name = f"server {host}:{port} of {', '.join(names[:MOST_NAMES])}{more}"
         try:
             with socket.create_connection((host, port), timeout=CONNECT_SECONDS):
                 yield Sign("ok", name, "takes connections")

@@ -28,6 +28,14 @@ import pytest
         (["--models", "right", "cases/tiny/z"], ["z"]),
         (["--models", "right", "cases/tiny/pack.toml::test_case[z:right:1]"], ["'z'", "has a"]),
         (["cases/tiny/pack.toml::test_case[a:rigth:1]"], ["no candidate is named 'rigth'"]),
+        (
+            ["--models", "right", "--modelbench-report", "out/all.json"],
+            ["--modelbench-report out/all.json: there is no folder", "/out; name another"],
+        ),
+        (  # a folder that exists, and takes no file from anybody
+            ["--models", "right", "--modelbench-report", "/proc/all.md"],
+            ["--modelbench-report /proc/all.md: ", "; name another"],
+        ),
         (["--models", "right", "--reruns", "2"], ["--reruns"]),
         (["--models", "right", "-n", "2", "--dist", "loadscope"], ["--dist loadscope", "load"]),
         (["--models", "right", "-n", "2", "--dist", "loadfile"], ["--dist loadfile"]),

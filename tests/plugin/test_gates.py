@@ -40,7 +40,7 @@ def suite_properties(project: Project, run: int) -> dict[str, str]:
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_exit_statuses_of_gates(two: Project, workers: str) -> None:
     models = ("--models", "good,poor", "-n", workers)
-    passed = two.run(*models, *rules("floor:good:0.5"), "--modelbench-report", "out/all.json")
+    passed = two.run(*models, *rules("floor:good:0.5"), "--modelbench-report", "all.json")
     assert passed.exit == 0, passed.out
     line = (
         "gate floor:good:0.5: PASS  tiny: good passes 100% [59.7-100], floor 50% "
@@ -56,7 +56,7 @@ def test_exit_statuses_of_gates(two: Project, workers: str) -> None:
         "modelbench.pair.tiny.good - poor": "no detectable difference at these cases",
         "modelbench.gate.tiny.floor:good:0.5": line,
     }
-    data = json.loads((two.path / "out/all.json").read_text(encoding="utf-8"))
+    data = json.loads((two.path / "all.json").read_text(encoding="utf-8"))
     (gate,) = data["gates"]
     assert (gate["outcome"], gate["line"], gate["set_after_data"]) == ("pass", line, False)
     assert gate["interval"]["low"] == pytest.approx(4 / (4 + 1.6448536269514722**2))
@@ -183,7 +183,8 @@ def test_the_step_summary_gets_the_report_in_markdown(two: Project, tmp_path: Pa
     assert "all.html: the name must end in .md or .json" in wrong.out
     wrong = two.run("--models", "good", "--modelbench-budget", "abc")
     assert "'abc' is no number of dollars" in wrong.out
-    wrong = two.run("--models", "good", "--modelbench-report", "all.md/x.md")
+    nowhere = {"GITHUB_STEP_SUMMARY": str(two.path / "all.md" / "x.md")}
+    wrong = two.run("--models", "good", environ=nowhere)
     assert wrong.exit == 1, wrong.out
     told = (
         f"modelbench the report is not complete: {two.path / 'all.md' / 'x.md'}: cannot be written"

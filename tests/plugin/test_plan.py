@@ -28,7 +28,10 @@ def test_plan_says_what_runs_and_why_and_asks_nobody(
         assert "tiny: run 1: no attempt yet\n    c:asked:1" in ran.out
         assert "asked: 1 cell to run" in ran.out
         assert "about $0.0001" in ran.out  # 100 tokens in at $1 and 10 out at $2 a million
-    narrow = project.run("--models", "asked", "--modelbench-plan", "-k", "c:asked")
+        assert "asked: cannot be asked: the variable NO_SUCH_KEY is not set\n" in ran.out
+    project.candidate("foo", model="foo/bar")
+    narrow = project.run("--models", "asked,foo", "--modelbench-plan", "-k", "c:")
+    assert "foo: cannot be asked: 'foo/bar' names no provider that LiteLLM knows" in narrow.out
     assert "c:asked:1" in narrow.out
     assert "a:asked:1" not in narrow.out
     changed = project.run("--models", "asked", "--modelbench-plan", "--modelbench-fresh")

@@ -239,3 +239,12 @@ def test_x_ends_with_the_first_stored_failure(project: Any) -> None:
     assert ran.exit == 1
     assert ran.outcomes() == {"failed": 1}
     assert "stopping after 1 failures" in ran.out
+
+
+def test_x_ends_with_the_first_stored_failure_beside_workers_too(project: Any) -> None:
+    project.certified("a", "b", "c").scripted("bad", wrong=["a", "b", "c"])
+    assert project.run("--models", "bad", "cases/tiny/a", "cases/tiny/b").exit == 0
+    ran = project.run("--models", "bad", "--modelbench-fail-unsolved", "-x", "-n", "2")
+    assert ran.outcomes()["failed"] == 1
+    assert "stopping after 1 failures" in ran.out
+    assert {cell.case for cell in project.verdicts("bad")} == {"a", "b"}

@@ -94,7 +94,7 @@ def test_candidates_of_every_kind_are_told(
     main(["doctor"])
     said = capsys.readouterr().out
     assert "ok    candidates: mine (function)\n" in said
-    assert f"ok    function solver:solve: its module is in {project / 'solver.py'};" in said
+    assert f"ok    function solver:solve: is in {project / 'solver.py'}\n" in said
     with (project / "modelbench.toml").open("a") as file:
         file.write('[candidates.gone]\nagent = "function"\nfunction = "no_such:solve"\n')
         file.write('[candidates.played]\nagent = "scripted"\nscript = "played.toml"\n')
@@ -104,6 +104,66 @@ def test_candidates_of_every_kind_are_told(
     assert "candidates: mine (function), gone (function), played (scripted), asked\n" in said
     assert "BAD   function no_such:solve: " in said
     assert "there is no module 'no_such'" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("def other(task): ...\n", "bad"),
+        ("class A:\n    def solve(self): ...\n", "bad"),
+        ("def (\n", "bad"),
+        ("try:\n    from fast import solve\nexcept ImportError:\n    pass\n", "ok"),
+        ("solve = print\n", "ok"),
+        ("from elsewhere import *\n", "ok"),
+    ],
+)
+def test_a_function_is_looked_for_in_its_module(project: Path, text: str, state: str) -> None:
+    (project / "rules").mkdir()
+    (project / "rules" / "__init__.py").write_text("def solve(task): ...\n")
+    (project / "rules" / "best.py").write_text(text)
+    (project / "modelbench.toml").write_text(
+        '[candidates.mine]\nagent = "function"\nfunction = "rules.best:solve"\n'
+    )
+    seen = told(project / "results")["function rules.best:solve"]
+    assert seen[0] == state
+    assert str(project / "rules" / ("best.py" if state == "bad" else "")).rstrip("/") in seen[1]
+
+
+def test_a_program_is_looked_for_where_its_place_is_known(project: Path) -> None:
+    (project / "bin").mkdir()
+    (project / "bin" / "run").write_text("#!/bin/sh\n")
+    (project / "bin" / "run").chmod(0o755)
+    tables = [
+        f'[candidates.{name}]\nagent = "command"\n'
+        f'command = {{argv = ["{first}", "{{task}}"], programs = ["{project}/bin:/tools"]}}\n'
+        for name, first in (
+            ("there", "/tools/run"),
+            ("gone", "/tools/walk"),
+            ("nowhere", "/opt/no/such"),
+            ("looked-up", "python3"),
+        )
+    ]
+    (project / "modelbench.toml").write_text("\n".join(tables))
+    seen = told(project / "results")
+    assert seen["program of there"] == ("ok", f"is {project}/bin/run")
+    assert seen["program of gone"] == (
+        "bad",
+        f"{project}/bin/walk is not there; install it, or mend its argv",
+    )
+    assert seen["program of nowhere"][0] == "bad"
+    assert "program of looked-up" not in seen
+
+
+def test_many_candidates_of_one_server_are_counted(project: Path, quiet_port: int) -> None:
+    (project / "modelbench.toml").write_text(
+        "\n".join(
+            f'[candidates.m{i}]\nmodel = "openai/m{i}"\n'
+            f'api_base = "http://127.0.0.1:{quiet_port}/v1"\n'
+            for i in range(5)
+        )
+    )
+    seen = told(project / "results")
+    assert seen[f"server 127.0.0.1:{quiet_port} of m0, m1, m2 and 2 more"][0] == "bad"
 
 
 def test_it_changes_nothing(project: Path) -> None:
