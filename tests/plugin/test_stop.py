@@ -44,13 +44,13 @@ def test_a_signal_stops_cleanly_and_the_next_run_finishes(
     send: Callable[[Going, signal.Signals], None],
     workers: str,
 ) -> None:
-    project.certified("one", "two").scripted("right", delay_s=0.4)
+    project.certified("one", "two").scripted("right", delay_s=0.8)
     args = ("--models", "right", "--modelbench-repeats", "4", "-n", workers, "-q")
     going = project.start(*args)
     going.until(project.worlds)
     time.sleep(random.Random().uniform(0.0, 0.4))
     send(going, number)
-    stopped = going.wait(30)
+    stopped = going.wait(120)
     assert stopped.exit == 2, stopped.out
     assert "Interrupted" in stopped.out or "KeyboardInterrupt" in stopped.out
     assert "INTERIM" in stopped.out, "the summary is shown"
@@ -137,7 +137,7 @@ def test_a_cell_that_would_take_long_is_not_waited_for(project: Project, workers
     going = project.start("--models", "slow", "-n", workers)
     going.until(project.worlds)
     to_controller(going, signal.SIGTERM)
-    stopped = going.wait(30)
+    stopped = going.wait(120)
     assert stopped.exit == 2, stopped.out
     assert "2 of 2 cells have no verdict" in stopped.out
     assert project.tries("slow") == []
@@ -157,7 +157,7 @@ def test_signals_at_random_moments_lose_nothing_and_run_nothing_twice(project: P
         time.sleep(dice.uniform(0.0, 0.8))
         send = dice.choice([to_group, to_controller])
         send(going, dice.choice([signal.SIGINT, signal.SIGTERM]))
-        stopped = going.wait(30)
+        stopped = going.wait(120)
         assert stopped.exit == 2, stopped.out
         assert project.processes() == []
         assert project.leftovers() == []
