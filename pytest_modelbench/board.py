@@ -49,7 +49,7 @@ class Board:
 
     def refusal(self, cell: Cell) -> str:
         """Return why a cell must not start any more; empty while it may."""
-        if cell.certifies:
+        if cell.certifies or not (self.uncertified or self.stopped):
             return ""
         why = self.uncertified.get(f"{cell.pack}/{cell.case}", "")
         if why:

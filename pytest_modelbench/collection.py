@@ -152,14 +152,14 @@ class Selection:
         self._terminal = config.pluginmanager.get_plugin("terminalreporter")
         self._certifying = {p.cell for p in plan.certifying}
         self._needed = self._certifying.union(plan.awaited)
-        self._waiting = {
-            (p.cell.pack, p.cell.case) for p in (*plan.grid, *plan.aside) if not p.cell.certifies
-        }
+        self._planned = (*plan.grid, *plan.aside)
 
     # Outermost, so that it sees what -k, -m and --lf have left.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
         """Let others select, then put the certificates of what they left before everything."""
+        if not self._needed:  # nobody waits for a certificate
+            return (yield)
         certificates = [item for item in items if self._is_certificate(item)]
         # Not theirs to select: they would be counted as deselected, and run all the same.
         collected = len(items)
@@ -167,14 +167,15 @@ class Selection:
         offered = len(items)
         result = yield
         kept = list(items)
+        scored = {(p.cell.pack, p.cell.case) for p in self._planned if not p.cell.certifies}
         # Cells that wait for certificates; where there are none, built-in ones that ask for them.
         waiting = {
             (cell.pack, cell.case)
             for item in kept
             if (cell := cell_of(item)) is not None
-            and ((cell.pack, cell.case) in self._waiting) is not cell.certifies
+            and ((cell.pack, cell.case) in scored) is not cell.certifies
         }
-        if waiting and not certificates and self._needed:
+        if waiting and not certificates:
             certificates = self._collected_again(kept)
         first = {
             cell: item

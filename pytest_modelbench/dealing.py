@@ -11,7 +11,7 @@ import pytest
 from pytest_modelbench.bench import Bench
 from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
-from pytest_modelbench.collection import cell_of
+from pytest_modelbench.collection import cell_of, is_pack_item
 from pytest_modelbench.heartbeat import Heartbeat, Teller, plan_lines, step_of, write_line
 from pytest_modelbench.plan import Action
 from pytest_modelbench.records import Cell
@@ -25,7 +25,6 @@ from pytest_modelbench.scheduling import (
     place_in_turns,
 )
 from pytest_modelbench.store.pause import collector_paused
-from pytest_modelbench.usertests import is_own
 from pytest_modelbench.waits import Waits
 
 
@@ -88,7 +87,9 @@ class Dealing:
         session.items[:] = [
             item
             for item in session.items
-            if (cell := cell_of(item)) is None or is_own(item) or self._roster.is_todo(cell)
+            if (cell := cell_of(item)) is None
+            or self._roster.is_todo(cell)
+            or not is_pack_item(item)
         ]
         # Stable: nothing else moves, and a server changes its model as seldom as it can.
         later = place_in_turns(self._turns())

@@ -18,6 +18,9 @@ from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
 
 
+_FAULT, _PASSED = Outcome.FAULT.value, Outcome.PASSED.value
+
+
 class Intake:
     """Take up each report: certificates, stopped candidates, missing verdicts, crashes.
 
@@ -52,7 +55,7 @@ class Intake:
         cell = self._roster.nodeids.get(report.nodeid)
         if cell is None and found is not None:
             cell = Cell(*found["cell"])  # a user's own test, whose verdict is not the cell's
-            if found["outcome"] != Outcome.FAULT.value:
+            if found["outcome"] != _FAULT:
                 return
         if cell is None and outcomes.is_refused(report):
             cell = self._roster.cell(report.nodeid)
@@ -67,11 +70,11 @@ class Intake:
         if found["permanent"]:
             self._board.stopped.setdefault(cell.candidate, found["fault"])
             self._board.write()
-        if found["outcome"] == Outcome.FAULT.value:
+        if found["outcome"] == _FAULT:
             text = found["fault_text"].strip().partition("\n")[0]
             self._certify(cell, None, [f"{found['fault']}: {text}"])
         elif report.when == "call":
-            self._certify(cell, found["outcome"] == Outcome.PASSED.value, found["lost"])
+            self._certify(cell, found["outcome"] == _PASSED, found["lost"])
 
     def _certify(self, cell: Cell, passed: bool | None, lost: Sequence[str] = ()) -> None:
         if self._certification.note(cell, (passed, lost)):
@@ -111,6 +114,8 @@ class Intake:
             writer.append(record)
         outcomes.attach(report, outcomes.facts_of(record))
 
+    # First: no other plugin has a word for a cell, and ten thousand may be replayed.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:  # Any: as pytest's hook
         """Give verdicts, faults and certificates letters and words of their own."""
         return outcomes.teststatus(report, verbose=self._verbose)

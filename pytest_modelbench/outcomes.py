@@ -41,9 +41,9 @@ def facts_of(record: AttemptRecord, *, certifies: bool = False, replayed: bool =
 def replayed_facts(entry: Entry) -> Facts:
     """Return what a report says of a stored verdict, from an index that was read with details."""
     return {
-        "cell": list(entry.cell),
+        "cell": [entry.pack, entry.case, entry.candidate, entry.repeat],
         "attempt": entry.id,
-        "outcome": entry.outcome.value,
+        "outcome": "passed" if entry.passed else UNSOLVED,
         "lost": [name for name, _ in entry.detail.failing] if entry.detail else [],
         "reason": entry.reason,
         "fault": "",

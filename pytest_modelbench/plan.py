@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from pytest_modelbench.candidates.command import missing_programs
 from pytest_modelbench.packs.model import Case, Pack
@@ -33,8 +34,7 @@ TODO = (Action.RUN, Action.REGRADE)
 """What a worker has to do something for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """One cell of the plan. ``stored`` is the id of the attempt to replay or to grade again."""
 
     cell: Cell
@@ -156,25 +156,34 @@ def make_plan(inputs: Inputs) -> Plan:
         for case in inputs.cases[pack.name]:
             for variant in case.damaged:
                 damaged[Cell(pack.name, case.id, f"{REFERENCE}+{variant.name}", 1)] = variant.loses
+    # What is of a case and a candidate, once for all repeats.
+    columns = [
+        (
+            case,
+            candidate,
+            inputs.identify(case, candidate),
+            case.unprovable if candidate.agent == REFERENCE else "",
+        )
+        for pack in inputs.packs
+        for case in inputs.cases[pack.name]
+        for candidate in inputs.candidates
+    ]
     for repeat in range(1, inputs.repeats + 1):
-        for pack in inputs.packs:
-            for case in inputs.cases[pack.name]:
-                for candidate in inputs.candidates:
-                    cell = Cell(pack.name, case.id, candidate.name, repeat)
-                    identity = inputs.identify(case, candidate)
-                    if case.unprovable and candidate.agent == REFERENCE:
-                        planned = Planned(cell, Action.REFUSE, case.unprovable, identity)
-                    else:
-                        planned = plan_cell(cell, identity, inputs)
-                    if planned.action is Action.RUN and (why := _unable(case, candidate)):
-                        planned = replace(planned, action=Action.REFUSE, why=why)
-                    if inputs.faults_only and not inputs.index.is_faulted(cell):
-                        if planned.action is Action.REPLAY:
-                            aside.append(planned)
-                    elif pack.name in inputs.lent:
-                        aside.append(planned)
-                    else:
-                        grid.append(planned)
+        for case, candidate, identity, refusal in columns:
+            cell = Cell(case.pack, case.id, candidate.name, repeat)
+            if refusal:
+                planned = Planned(cell, Action.REFUSE, refusal, identity)
+            else:
+                planned = plan_cell(cell, identity, inputs)
+            if planned.action is Action.RUN and (why := _unable(case, candidate)):
+                planned = planned._replace(action=Action.REFUSE, why=why)
+            if inputs.faults_only and not inputs.index.is_faulted(cell):
+                if planned.action is Action.REPLAY:
+                    aside.append(planned)
+            elif case.pack in inputs.lent:
+                aside.append(planned)
+            else:
+                grid.append(planned)
     in_grid = {p.cell for p in grid}
     scored = {
         (p.cell.pack, p.cell.case)
@@ -182,6 +191,7 @@ def make_plan(inputs: Inputs) -> Plan:
         if (p.action is Action.REFUSE) is p.cell.certifies
         and not (inputs.faults_only and p.action is Action.REPLAY)
     }
+    of_certificates = replace(inputs, fresh_series="", rerun_stale=True, faults_only=False)
     # To try both is to ask whether cases are sound: their variants are tried once, too.
     asked = {REFERENCE, SEED} <= {candidate.agent for candidate in inputs.candidates}
     tried = {(p.cell.pack, p.cell.case) for p in grid} if asked else set()
@@ -190,7 +200,7 @@ def make_plan(inputs: Inputs) -> Plan:
             key = (pack.name, case.id)
             if key not in scored and not (key in tried and case.damaged and not case.unprovable):
                 continue
-            certificate, missing = _certify(case, inputs)
+            certificate, missing = _certify(case, of_certificates)
             if key not in scored:
                 missing = [p for p in missing if p.cell in in_grid or p.cell.variant is not None]
                 if not missing and certificate.ok is None:
@@ -225,6 +235,8 @@ def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
         return Planned(cell, Action.RUN, "afresh, as asked", identity, series=inputs.fresh_series)
     standing = inputs.index.standing(cell, identity)
     entry, attempt = standing.entry, standing.attempt
+    if entry is not None and standing.kind is Kind.VERDICT:
+        return Planned(cell, Action.REPLAY, "verdict stored", identity, stored=entry.id)
 
     def planned(action: Action, why: str, *, of: Entry | None = None) -> Planned:
         return Planned(
@@ -237,8 +249,6 @@ def plan_cell(cell: Cell, identity: Identity, inputs: Inputs) -> Planned:
             faulted=standing.is_fault,
         )
 
-    if standing.kind is Kind.VERDICT:
-        return planned(Action.REPLAY, "verdict stored", of=entry)
     if entry is None or standing.kind is Kind.NONE:
         return planned(Action.RUN, "no attempt yet")
     if standing.kind is Kind.FAULT_WORK:
@@ -318,7 +328,7 @@ def _certify(case: Case, inputs: Inputs) -> tuple[Certificate, list[Planned]]:
         if cell.variant is not None:
             damaged[cell] = next(d.loses for d in case.damaged if d.name == cell.variant)
         identity = inputs.identify(case, inputs.built_in(cell.candidate))
-        planned = plan_cell(cell, identity, _without_fresh(inputs))
+        planned = plan_cell(cell, identity, inputs)
         if planned.action is Action.REPLAY:
             known[cell] = _known(cell, planned.stored, inputs.index)
         else:
@@ -350,10 +360,6 @@ def _stored(attempt_id: str, index: Index) -> AttemptRecord:
     if entry is None:
         raise RuntimeError(f"attempt {attempt_id} is planned and not in the index")
     return index.record(entry)
-
-
-def _without_fresh(inputs: Inputs) -> Inputs:
-    return replace(inputs, fresh_series="", rerun_stale=True, faults_only=False)
 
 
 def _dealing(grid: list[Planned], index: Index) -> list[Cell]:

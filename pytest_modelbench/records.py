@@ -52,9 +52,12 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Record(BaseModel):
-    """Base of the records that cross a border (file, wire, process)."""
+    """Base of the records that cross a border (file, wire, process).
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What checks a record is built when the first of its kind is made: most runs make few kinds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Declared(Record):

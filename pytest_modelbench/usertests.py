@@ -83,7 +83,7 @@ def explain_no_cell(request: pytest.FixtureRequest) -> NoReturn:
 
 def is_own(item: pytest.Item) -> bool:
     """Tell whether an item is a user's own test of a cell, not one of the shipped suite."""
-    return cell_of(item) is not None and not is_pack_item(item)
+    return not is_pack_item(item) and cell_of(item) is not None
 
 
 def key_of(cell: Cell) -> str:

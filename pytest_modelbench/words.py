@@ -15,6 +15,7 @@ SCHEMA = 1
 REFERENCE = "reference"
 SEED = "seed"
 BUILT_IN = (REFERENCE, SEED)
+_VARIANT = f"{REFERENCE}+"
 
 
 class Cell(NamedTuple):
@@ -33,13 +34,14 @@ class Cell(NamedTuple):
     @property
     def variant(self) -> str | None:
         """Return the name of the damaged variant that this cell tries, None for other cells."""
-        head, plus, name = self.candidate.partition("+")
-        return name if plus and head == REFERENCE else None
+        if not self.candidate.startswith(_VARIANT):
+            return None
+        return self.candidate.removeprefix(_VARIANT)
 
     @property
     def certifies(self) -> bool:
         """Tell whether this cell belongs to a certificate rather than to a candidate's score."""
-        return self.candidate in BUILT_IN or self.variant is not None
+        return self.candidate in BUILT_IN or self.candidate.startswith(_VARIANT)
 
 
 class Outcome(StrEnum):

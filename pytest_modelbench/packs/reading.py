@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from pytest_modelbench.errors import PackProblem, UsageProblem
 from pytest_modelbench.packs.manifest import Manifest, Problems, Table, read_prose
@@ -42,7 +42,9 @@ MOST_CHECK_SECONDS = 1e6
 PURE = "pure"
 """How the cases of a benchmark are checked: no code of anybody's runs, so once is enough."""
 
-_JSON_OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+_JSON_OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(
+    dict[str, JsonValue], config=ConfigDict(defer_build=True)
+)
 
 PROMPT_FILE = "prompt.md"
 SEED_FOLDER = "seed"

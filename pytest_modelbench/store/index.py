@@ -193,8 +193,12 @@ class Index:
 
     def history(self, cell: Cell) -> list[Entry]:
         """Return the tries of a cell, oldest first, of all series."""
-        tries = self._tries.get((cell.pack, cell.candidate), {}).get(cell.case, ())
-        return sorted((e for e in tries if e.repeat == cell.repeat), key=_moment)
+        tries = self._tries.get((cell.pack, cell.candidate), _NO_CASE).get(cell.case, ())
+        repeat = cell.repeat
+        found = [entry for entry in tries if entry.repeat == repeat]
+        if len(found) > 1:
+            found.sort(key=_moment)
+        return found
 
     def series(self, cell: Cell) -> str:
         """Return the cell's current series; a record of it is to carry this name."""
@@ -311,6 +315,11 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     """Return how a cell stands at an identity by the tries of its current series, oldest first."""
     if not tries:
         return Standing(Kind.NONE)
+    if len(tries) == 1 and tries[0].stage is None and not tries[0].grades:
+        # What all that follows comes to for nearly every cell: its one attempt has its verdict.
+        only = tries[0]
+        if only.identity.check == identity.check and _same_work(cell, only.identity, identity):
+            return Standing(Kind.VERDICT, only, only)
     work = [e for e in tries if not e.grades and _same_work(cell, e.identity, identity)]
     if not work:
         return Standing(
@@ -329,6 +338,9 @@ def standing_among(tries: Sequence[Entry], cell: Cell, identity: HasDigests) -> 
     if attempt.is_fault:
         return Standing(Kind.FAULT_GRADE, attempt, attempt, changed=("check",))
     return Standing(Kind.OTHER_CHECK, attempt, attempt, changed=("check",))
+
+
+_NO_CASE: Mapping[str, list[Entry]] = {}
 
 
 def _moment(entry: Entry) -> tuple[str, str]:
