@@ -167,9 +167,12 @@ def canonical(value: JsonValue) -> bytes:
 
     A lone surrogate stays apart from every other text; so do infinities and NaN.
     """
-    return json.dumps(
-        _plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode("ascii")
+    return _CANONICAL.encode(_plain(value)).encode("ascii")
+
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+)
 
 
 class ContentFile(NamedTuple):

@@ -17,7 +17,6 @@ from pytest_modelbench.settings import Settings
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import RunInfo, Writer
 
-
 _FAULT, _PASSED = Outcome.FAULT.value, Outcome.PASSED.value
 
 

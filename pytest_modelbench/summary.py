@@ -294,6 +294,9 @@ def _to_show(
     for cell, (kind, entry, attempt, _) in standings.items():
         if kind is not Kind.VERDICT or entry is None or attempt is None:
             continue
+        if attempt is entry and attempt.id not in regrades:  # nearly all are so
+            verdicts[attempt.id] = cell.candidate
+            continue
         again = sorted(regrades.get(attempt.id, ()), key=lambda line: (line.started, line.id))
         lines = [attempt, *again]
         said = (entry.outcome, entry.reward)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from pathlib import Path
 
 from pytest_modelbench.candidates.command import identity_of_command
@@ -55,8 +54,15 @@ def identifier(registry: Registry | None = None) -> Callable[[Case, Candidate], 
     """
     known = Registry() if registry is None else registry
 
-    @cache
+    of_cases: dict[tuple[str, str], CaseIdentity] = {}
+
     def of_case(case: Case) -> CaseIdentity:
+        key = (case.pack, case.id)
+        if key not in of_cases:
+            of_cases[key] = read_case(case)
+        return of_cases[key]
+
+    def read_case(case: Case) -> CaseIdentity:
         versions = versions_of(case.protocol)
         judge = tuple(
             text

@@ -7,6 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from pytest_modelbench.errors import PackProblem, PackProblems
@@ -163,8 +164,13 @@ class Manifest(Table):
         text = _read_text(path, problems)
         values = None if text is None else _parse(text, path, problems)
         self.sound = values is not None
-        self._lines = key_lines(text) if text is not None and self.sound else {}
+        self._text = text if text is not None and self.sound else ""
         super().__init__(self, values or {})
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, ...], int]:
+        """Return the line of each key; nobody asks where there is no problem."""
+        return key_lines(self._text)
 
     def line(self, key: str | tuple[str, ...] = "") -> int | None:
         """Return the line of a key, or of the nearest table above it; None where none is known."""

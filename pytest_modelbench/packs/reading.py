@@ -28,10 +28,13 @@ from pytest_modelbench.packs.model import (
     Pack,
 )
 from pytest_modelbench.packs.shape import (
+    Entries,
     check_id,
     check_solution_folder,
     check_task_folder,
     check_top,
+    is_folder,
+    listing,
 )
 from pytest_modelbench.packs.source import Source, load_source, read_cases
 from pytest_modelbench.records import Limits, Trust
@@ -118,7 +121,7 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
         remedy = 'write [benchmark] with use = "…", or leave out both'
         about.problem("protocol", f"{what} a table [benchmark]", remedy)
     about.finish()
-    limits = _limits(manifest.take_table("limits"))
+    limits = _limits(manifest.take_table("limits"), Limits())
     of_check, of_environment = manifest.take_table("check"), manifest.take_table("environment")
     if of_benchmark:
         _refuse_meaningless(of_check, of_environment)
@@ -130,7 +133,8 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
     source = _source(manifest.take_table(BENCHMARK), folder, problems) if of_benchmark else None
     manifest.finish()
 
-    check_top(folder, problems, may_list_cases=of_benchmark)
+    entries = listing(folder)
+    check_top(folder, entries, problems, may_list_cases=of_benchmark)
     references = references_root / name
     defaults = Pack(
         name=name,
@@ -147,8 +151,9 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
     if of_benchmark:
         given = () if source is None else _given(source, defaults, problems)
         return replace(defaults, cases=given)
-    folders = _case_folders(folder, problems) if manifest.sound else []
-    cases = tuple(_read_case(one, defaults, references, problems) for one in folders)
+    folders = _case_folders(folder, entries, problems) if manifest.sound else []
+    solutions = listing(references)
+    cases = tuple(_read_case(one, defaults, references, solutions, problems) for one in folders)
     if manifest.sound:
         if not folders:
             problems.add(
@@ -157,7 +162,7 @@ def _read_pack(folder: Path, references_root: Path, problems: Problems) -> Pack:
                 remedy=f"add a folder with a {CASE_MANIFEST}, or begin with `modelbench new-pack`",
             )
         _check_names(cases, problems)
-        _check_orphans(references, cases, problems)
+        _check_orphans(references, solutions, cases, problems)
     return replace(defaults, cases=cases)
 
 
@@ -239,34 +244,39 @@ def _given(source: Source, pack: Pack, problems: Problems) -> tuple[Case, ...]:
     )
 
 
-def _case_folders(folder: Path, problems: Problems) -> list[Path]:
+def _case_folders(folder: Path, entries: Entries, problems: Problems) -> list[Path]:
     """Return the folders of a pack that are cases, sorted by name; others are problems."""
     found: list[Path] = []
-    for entry in sorted(folder.iterdir()):
-        if entry.name[0] in "._" or not entry.is_dir():
+    for name, entry in entries.items():
+        if name[0] in "._" or not is_folder(entry):
             continue
+        path = folder / name
         if entry.is_symlink():
             problems.add(
-                f"the case {entry.name!r} is a symbolic link",
-                entry,
+                f"the case {name!r} is a symbolic link",
+                path,
                 remedy="put the case's own folder there",
             )
-        elif not (entry / CASE_MANIFEST).exists():
+        elif not (path / CASE_MANIFEST).exists():
             problems.add(
-                f"the folder {entry.name!r} has no {CASE_MANIFEST}",
-                entry,
-                remedy=f"write one, or name the folder _{entry.name} if it is no case",
+                f"the folder {name!r} has no {CASE_MANIFEST}",
+                path,
+                remedy=f"write one, or name the folder _{name} if it is no case",
             )
         else:
-            found.append(entry)
+            found.append(path)
     return found
 
 
-def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -> Case:
+def _read_case(
+    folder: Path, pack: Pack, references: Path, solutions: Entries, problems: Problems
+) -> Case:
+    """Read a case; ``solutions`` is what the folder ``references`` holds."""
     path = folder / CASE_MANIFEST
     manifest = Manifest(path, problems)
+    entries = listing(folder)
     name = manifest.take_text("id", folder.name)
-    check_id("case", name, path, manifest.line("id"), problems)
+    check_id("case", name, path, manifest.line("id") if "id" in manifest else None, problems)
     if name != folder.name:
         manifest.problem(
             "id",
@@ -274,24 +284,24 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
             "remove the key, or rename the folder",
         )
     title = manifest.take_text("title", name)
-    prompt = _prompt(manifest, folder, problems)
+    prompt = _prompt(manifest, folder, entries, problems)
     tags = manifest.take_texts("tags")
     group = manifest.take_text("group")
     manifest.take_text("notes")
-    limits = _limits(manifest.take_table("limits"))
+    limits = _limits(manifest.take_table("limits"), pack.limits)
     check = _check(manifest.take_table("check"), pack.check, for_case=True)
     manifest.finish()
 
-    check_top(folder, problems, folders=(SEED_FOLDER, HIDDEN_FOLDER))
-    seed, hidden = folder / SEED_FOLDER, folder / HIDDEN_FOLDER
-    if seed.exists() or seed.is_symlink():
+    check_top(folder, entries, problems, folders=(SEED_FOLDER, HIDDEN_FOLDER))
+    seed, hidden = entries.get(SEED_FOLDER), entries.get(HIDDEN_FOLDER)
+    if seed is not None:
         check_task_folder(seed, problems)
-    if hidden.exists() or hidden.is_symlink():
-        check_task_folder(hidden, problems)
-        if hidden.is_dir() and not _has_checks(hidden):
+    if hidden is not None:
+        files = check_task_folder(hidden, problems)
+        if not hidden.is_symlink() and hidden.is_dir() and not any(map(_is_check, files)):
             problems.add(
                 "holds no hidden check",
-                hidden,
+                folder / HIDDEN_FOLDER,
                 remedy="write test_NAME.py with test functions that ask for `solution`",
             )
     else:
@@ -300,8 +310,8 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
             path,
             remedy=f"write hidden checks to {HIDDEN_FOLDER}/test_NAME.py",
         )
-    reference = references / folder.name
-    if reference.exists() or reference.is_symlink():
+    reference = solutions.get(folder.name)
+    if reference is not None:
         check_solution_folder(reference, problems)
     return Case(
         pack=pack.name,
@@ -310,13 +320,11 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
         manifest=path,
         title=title,
         prompt=prompt,
-        limits=Limits(**{**pack.limits.model_dump(), **limits.model_dump(exclude_none=True)}),
-        seed=seed if seed.is_dir() else None,
-        hidden=hidden if hidden.is_dir() else None,
-        reference=reference if reference.is_dir() else None,
-        damaged=_damaged(
-            references / f"{folder.name}{DAMAGED_SUFFIX}", reference, hidden, problems
-        ),
+        limits=limits,
+        seed=folder / SEED_FOLDER if is_folder(seed) else None,
+        hidden=folder / HIDDEN_FOLDER if is_folder(hidden) else None,
+        reference=references / folder.name if is_folder(reference) else None,
+        damaged=_damaged(references, solutions, folder, problems),
         tags=(*pack.tags, *(tag for tag in tags if tag not in pack.tags)),
         group=group,
         protocol=pack.protocol,
@@ -325,20 +333,16 @@ def _read_case(folder: Path, pack: Pack, references: Path, problems: Problems) -
     )
 
 
-def _has_checks(hidden: Path) -> bool:
-    return any(
-        name.startswith("test_") and name.endswith(".py")
-        for _, _, files in os.walk(hidden)
-        for name in files
-    )
+def _is_check(name: str) -> bool:
+    return name.startswith("test_") and name.endswith(".py")
 
 
-def _prompt(manifest: Manifest, folder: Path, problems: Problems) -> str:
+def _prompt(manifest: Manifest, folder: Path, entries: Entries, problems: Problems) -> str:
     file = folder / PROMPT_FILE
     inline = manifest.take_text("prompt").strip()
-    if "prompt" in manifest and file.exists():
+    if "prompt" in manifest and PROMPT_FILE in entries:
         manifest.problem("prompt", f"the prompt stands in {PROMPT_FILE}, too", "keep one of them")
-    if "prompt" not in manifest and not file.exists():
+    if "prompt" not in manifest and PROMPT_FILE not in entries:
         if manifest.sound:
             problems.add(
                 f"case {folder.name!r} has no prompt",
@@ -353,13 +357,16 @@ def _prompt(manifest: Manifest, folder: Path, problems: Problems) -> str:
     return prompt
 
 
-def _limits(table: Table) -> Limits:
-    found: dict[str, float | None] = {}
-    for key, described in Limits.model_fields.items():
-        whole = described.annotation == int | None
-        found[key] = table.take_number(key, whole=whole)
+_LIMITS = {key: field.annotation == int | None for key, field in Limits.model_fields.items()}
+"""Every limit, and whether it is a whole number."""
+
+
+def _limits(table: Table, default: Limits) -> Limits:
+    """Read ``[limits]`` over those that hold without it."""
+    taken = {key: table.take_number(key, whole=whole) for key, whole in _LIMITS.items()}
     table.finish()
-    return Limits.model_validate(found)
+    found = {key: number for key, number in taken.items() if number is not None}
+    return Limits.model_validate({**default.model_dump(), **found}) if found else default
 
 
 def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> CheckSpec:
@@ -386,6 +393,8 @@ def _check(table: Table, default: CheckSpec, *, for_case: bool = False) -> Check
                 'write least_trust = "evident", or mode = "separate"',
             )
     table.finish()
+    if for_case and seconds is None:
+        return default
     return CheckSpec(
         mode=mode,
         seconds=default.seconds if seconds is None else float(seconds),
@@ -419,34 +428,38 @@ def _environment(table: Table) -> EnvironmentSpec:
 
 
 def _damaged(
-    folder: Path, reference: Path, hidden: Path, problems: Problems
+    references: Path, solutions: Entries, case: Path, problems: Problems
 ) -> tuple[Damaged, ...]:
-    if not folder.is_dir():
+    folder = references / f"{case.name}{DAMAGED_SUFFIX}"
+    if not is_folder(solutions.get(folder.name)):
         return ()
-    if not reference.is_dir():
+    if not is_folder(solutions.get(case.name)):
         problems.add(
-            "damages a reference that does not exist", folder, remedy=f"write {reference} first"
+            "damages a reference that does not exist",
+            folder,
+            remedy=f"write {references / case.name} first",
         )
     variants: list[Damaged] = []
-    words = _words_of_checks(hidden)
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
+    words = _words_of_checks(case / HIDDEN_FOLDER)
+    for name, entry in listing(folder).items():
+        if name.startswith("."):
             continue
-        if not entry.is_dir() or entry.is_symlink():
+        path = folder / name
+        if entry.is_symlink() or not entry.is_dir():
             problems.add(
-                "is not the folder of a damaged variant", entry, remedy="put it into one, or away"
+                "is not the folder of a damaged variant", path, remedy="put it into one, or away"
             )
             continue
-        check_id("damaged variant", entry.name, entry, None, problems)
+        check_id("damaged variant", name, path, None, problems)
         check_solution_folder(entry, problems)
-        if not (entry / DAMAGED_MANIFEST).is_file():
+        if not (path / DAMAGED_MANIFEST).is_file():
             problems.add(
                 f"has no {DAMAGED_MANIFEST}",
-                entry,
+                path,
                 remedy='write it: loses = ["NAME_OF_A_CHECK"]',
             )
             continue
-        manifest = Manifest(entry / DAMAGED_MANIFEST, problems)
+        manifest = Manifest(path / DAMAGED_MANIFEST, problems)
         loses = manifest.take_texts("loses")
         if manifest.sound and not loses:
             manifest.problem(
@@ -465,7 +478,7 @@ def _damaged(
                 )
         manifest.take_text("notes")
         manifest.finish()
-        variants.append(Damaged(entry.name, entry, loses))
+        variants.append(Damaged(name, path, loses))
     return tuple(variants)
 
 
@@ -492,16 +505,16 @@ def _check_names(cases: Iterable[Case], problems: Problems) -> None:
             )
 
 
-def _check_orphans(references: Path, cases: Iterable[Case], problems: Problems) -> None:
+def _check_orphans(
+    references: Path, solutions: Entries, cases: Iterable[Case], problems: Problems
+) -> None:
     known = {case.id for case in cases}
-    if not references.is_dir():
-        return
-    for entry in sorted(references.iterdir()):
-        if not entry.is_dir() or entry.name[0] in "._":
+    for name, entry in solutions.items():
+        if name.removesuffix(DAMAGED_SUFFIX) in known or name[0] in "._":
             continue
-        if entry.name.removesuffix(DAMAGED_SUFFIX) not in known:
+        if is_folder(entry):
             problems.add(
                 "is the reference of no case of this pack",
-                entry,
+                references / name,
                 remedy=f"name it after one of: {', '.join(sorted(known)) or 'none'}",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_modelbench.packs.manifest import Problems
@@ -50,8 +51,25 @@ def check_id(what: str, name: str, path: Path, line: int | None, problems: Probl
         )
 
 
+Entries = Mapping[str, os.DirEntry[str]]
+"""What a folder holds, by name; the kind of each costs no further call."""
+
+
+def listing(folder: Path) -> Entries:
+    """Return what a folder holds, sorted by name; nothing where there is no folder."""
+    return {entry.name: entry for entry in _entries(folder)} if folder.is_dir() else {}
+
+
+def is_folder(entry: os.DirEntry[str] | None) -> bool:
+    """Tell whether there is a folder, or a link to one; a ring of links is none."""
+    if entry is None:
+        return False
+    return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
+
+
 def check_top(
     folder: Path,
+    entries: Entries,
     problems: Problems,
     folders: tuple[str, ...] | None = None,
     *,
@@ -63,86 +81,91 @@ def check_top(
     folders in it before any plugin can stop it. ``folders``: the only folders that may be here.
     ``may_list_cases``: a file of one case a line is read by somebody.
     """
-    if not folder.is_dir():
-        return
-    for entry in _entries(folder):
-        path = folder / entry.name
-        if entry.name == "conftest.py":
+    for name, entry in entries.items():
+        if name == "conftest.py":
             problems.add(
                 "pytest would run this file whenever its folder is an argument",
-                path,
+                folder / name,
                 remedy="move fixtures of your own tests to a conftest.py above the packs",
             )
-        elif entry.name in _PYTEST_INI:
+        elif name in _PYTEST_INI:
             problems.add(
                 "pytest would take this file as its configuration whenever its folder is an "
                 "argument",
-                path,
+                folder / name,
                 remedy="remove it, or move it into the seed that it belongs to",
             )
         elif (
-            entry.name.startswith("test")
-            and (path / "conftest.py").exists()
-            and not (path / CASE_MANIFEST).exists()  # told when that case is read
+            name.startswith("test")
+            and (folder / name / "conftest.py").exists()
+            and not (folder / name / CASE_MANIFEST).exists()  # told when that case is read
         ):
             problems.add(
                 "pytest would run this file: it stands in a folder whose name begins with 'test'",
-                path / "conftest.py",
+                folder / name / "conftest.py",
                 remedy="rename the folder, or move the file below a seed",
             )
-        elif folders is not None and entry.name not in folders and entry.is_dir():
-            if entry.name[0] not in "._":
+        elif folders is not None and name not in folders and entry.is_dir():
+            if name[0] not in "._":
                 problems.add(
-                    f"the folder {entry.name!r} has no meaning in a case",
-                    path,
+                    f"the folder {name!r} has no meaning in a case",
+                    folder / name,
                     remedy=f"known here: {', '.join(folders)}",
                 )
-        elif folders is None and entry.name == "cases.jsonl" and not may_list_cases:
+        elif folders is None and name == "cases.jsonl" and not may_list_cases:
             problems.add(
                 "a file of one case a line is read where pack.toml names a benchmark for it",
-                path,
+                folder / name,
                 remedy="write [benchmark] to pack.toml, or a folder with a case.toml for each case",
             )
 
 
-def check_task_folder(folder: Path, problems: Problems) -> None:
-    """Refuse links that leave a seed or hidden folder, nested repositories and special files."""
-    _check_tree(folder, problems, links=True)
+def check_task_folder(folder: os.DirEntry[str], problems: Problems) -> list[str]:
+    """Refuse links that leave a seed or hidden folder, nested repositories and special files.
+
+    Return the names of the files in it, at any depth.
+    """
+    return _check_tree(folder, problems, links=True)
 
 
-def check_solution_folder(folder: Path, problems: Problems) -> None:
+def check_solution_folder(folder: os.DirEntry[str], problems: Problems) -> None:
     """Refuse all but plain files in a reference or a damaged variant: they are laid over a seed."""
     _check_tree(folder, problems, links=False)
 
 
-def _check_tree(folder: Path, problems: Problems, *, links: bool) -> None:
+def _check_tree(folder: os.DirEntry[str], problems: Problems, *, links: bool) -> list[str]:
+    files: list[str] = []
     if folder.is_symlink() or not folder.is_dir():
-        problems.add("is not a folder of its own", folder, remedy="replace it by a folder")
-        return
-    _check_below(folder, folder, problems, links=links)
+        path = Path(folder.path)
+        problems.add("is not a folder of its own", path, remedy="replace it by a folder")
+    else:
+        _check_below(folder.path, folder.path, problems, files, links=links)
+    return files
 
 
-def _check_below(here: Path, top: Path, problems: Problems, *, links: bool) -> None:
+def _check_below(here: str, top: str, problems: Problems, files: list[str], *, links: bool) -> None:
     for entry in _entries(here):
-        path = here / entry.name
         if not _is_text(entry.name):
-            problems.add("has a name that is not UTF-8", path, remedy="rename it")
+            problems.add("has a name that is not UTF-8", Path(entry.path), remedy="rename it")
         elif entry.is_symlink():
-            _check_link(path, top.resolve(), problems, links=links)
+            _check_link(Path(entry.path), Path(top).resolve(), problems, links=links)
+            files.append(entry.name)
         elif entry.name.lower() == ".git":
             problems.add(
                 "is a repository inside of a pack, and its history may hold the answer",
-                path,
+                Path(entry.path),
                 remedy="remove it: a world makes a repository of its own",
             )
         elif entry.is_dir():
-            _check_below(path, top, problems, links=links)
+            _check_below(entry.path, top, problems, files, links=links)
         elif not entry.is_file():
+            path = Path(entry.path)
             problems.add("is neither a file nor a folder", path, remedy="remove it")
+        else:
+            files.append(entry.name)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what a folder holds, sorted by name; the kind of each costs no further call."""
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as listing:
         return sorted(listing, key=lambda entry: entry.name)
 
