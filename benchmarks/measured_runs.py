@@ -14,6 +14,12 @@ from pathlib import Path
 
 PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_modelbench.plugin")
 
+_ENVIRONMENT = {
+    "PYTEST_ADDOPTS": "",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTHONDONTWRITEBYTECODE": "",
+}
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -27,12 +33,13 @@ def run(folder: Path, *args: str, exits: Sequence[int] = (0,)) -> tuple[Cost, st
     """Run pytest in a folder; SystemExit with its output when it ends in another way.
 
     With our plugin and xdist alone: what a developer's other plugins do with each report is theirs.
+    Modules are compiled once, as an installation does, and not in every run.
     """
     before, began = _children(), time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGINS, "-p", "no:cacheprovider", *args],
         cwd=folder,
-        env=os.environ | {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=os.environ | _ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

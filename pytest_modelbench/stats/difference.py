@@ -6,7 +6,8 @@ Differences are shares between -1 and 1; a report prints them as points.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pytest_modelbench.stats.paired import case_differences, pair_counts
@@ -150,14 +151,12 @@ def _mover(a: CaseScores, b: CaseScores, conf: float) -> Interval | None:
     The method of variance estimates recovery (Zou and Donner, 2008), Newcombe's formula without
     its correction for counts.
     """
-    import numpy as np
-
     a_score, b_score = case_score(a, conf), case_score(b, conf)
     if a_score is None or b_score is None:
         return None
     correlation = 0.0
     if a.variance > 0 and b.variance > 0:
-        correlation = float(np.corrcoef(_values(a), _values(b))[0, 1])
+        correlation = _correlation(a.numerators, b.numerators)
     a_low, a_high, _ = a_score.interval
     b_low, b_high, _ = b_score.interval
     a_below, a_above = a_score.mean - a_low, a_high - a_score.mean
@@ -169,11 +168,13 @@ def _mover(a: CaseScores, b: CaseScores, conf: float) -> Interval | None:
     return Interval(max(low, -1.0), min(high, 1.0), method)
 
 
-@lru_cache(maxsize=256)
-def _values(scores: CaseScores) -> NDArray[np.float64]:
-    import numpy as np
-
-    return np.array(scores.values)
+def _correlation(a: Sequence[int], b: Sequence[int]) -> float:
+    """Return Pearson's correlation: exact integers until the last division."""
+    cases, a_sum, b_sum = len(a), sum(a), sum(b)
+    together = cases * sum(map(mul, a, b)) - a_sum * b_sum
+    a_spread = cases * sum(map(mul, a, a)) - a_sum * a_sum
+    b_spread = cases * sum(map(mul, b, b)) - b_sum * b_sum
+    return min(max(together / math.sqrt(a_spread * b_spread), -1.0), 1.0)
 
 
 _Number = TypeVar("_Number", "float", "NDArray[np.float64]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_modelbench.stats.difference import newcombe_ends
@@ -262,9 +263,7 @@ def _binomial(
 def _power_quantile(chance: float) -> float:
     if not 0 < chance < 1:
         raise ValueError(f"a chance of {chance!r} is not between 0 and 1 (0.8 is usual)")
-    from scipy.special import ndtri
-
-    return float(ndtri(chance))
+    return NormalDist().inv_cdf(chance)
 
 
 def _check_rates(disagreement: float, difference: float) -> None:

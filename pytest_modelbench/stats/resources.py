@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import median
 from typing import NamedTuple
 
@@ -40,18 +41,39 @@ class CostRatio(NamedTuple):
 
 
 class TimeQuantile(NamedTuple):
-    """Hold a quantile over cases; ``interval`` is None where the cases are too few for one.
+    """Hold a quantile over cases; its interval is found when it is asked for, which few do.
 
-    ``range`` is the shortest and the longest. ``value_censored`` and ``high_censored`` say that
-    the number (or the high end of what is shown) is only a lower bound: the time of an attempt
-    that was stopped at its limit.
+    ``times`` are in ascending order. ``value_censored`` and ``high_censored`` say that the number
+    (or the high end of what is shown) is only a lower bound: the time of an attempt that was
+    stopped at its limit, as ``censored`` marks it.
     """
 
     value: float
-    interval: Interval | None
-    range: tuple[float, float]
+    times: tuple[float, ...]
+    share: float
+    conf: float
     value_censored: bool = False
-    high_censored: bool = False
+    censored: tuple[bool, ...] = ()
+
+    @property
+    def interval(self) -> Interval | None:
+        """Return the interval by order statistics; None where the cases are too few for one."""
+        ends = order_statistics(len(self.times), self.share, self.conf)
+        if ends is None:
+            return None
+        method = f"{confidence_label(self.conf)} order statistics"
+        return Interval(self.times[ends[0]], self.times[ends[1]], method)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Return the shortest and the longest."""
+        return self.times[0], self.times[-1]
+
+    @property
+    def high_censored(self) -> bool:
+        """Tell whether the high end of the interval, or else of the range, is a lower bound."""
+        ends = order_statistics(len(self.times), self.share, self.conf)
+        return bool(self.censored) and self.censored[-1 if ends is None else ends[1]]
 
 
 def cost_per_pass(
@@ -124,7 +146,7 @@ def time_quantile(
     """
     if not 0 < share < 1:
         raise ValueError(f"a share of {share!r} is not between 0 and 1 (0.5 is the median)")
-    method = f"{confidence_label(conf)} order statistics"
+    check_confidence(conf)
     if not times:
         return None
     marks = [False] * len(times) if censored is None else censored
@@ -132,19 +154,13 @@ def time_quantile(
     ordered = sorted(zip(times, marks, strict=True))
     if any(not (math.isfinite(time) and time >= 0) for time, _ in ordered):
         raise ValueError("a time is negative or not a number")
-    values = [time for time, _ in ordered]
-    stopped = [mark for _, mark in ordered]
+    values = tuple([time for time, _ in ordered])
+    stopped = tuple([mark for _, mark in ordered])
     position = max(math.ceil(len(values) * share - 1e-9), 1) - 1
     value, value_stopped = values[position], stopped[position]
     if share == 0.5:
         value, value_stopped = median(values), stopped[len(values) // 2]
-    ends = order_statistics(len(values), share, conf)
-    whole = (values[0], values[-1])
-    if ends is None:
-        return TimeQuantile(value, None, whole, value_stopped, stopped[-1])
-    low, high = ends
-    interval = Interval(values[low], values[high], method)
-    return TimeQuantile(value, interval, whole, value_stopped, stopped[high])
+    return TimeQuantile(value, values, share, conf, value_stopped, stopped)
 
 
 def time_ratio(
@@ -160,14 +176,11 @@ def time_ratio(
     logs = sorted(math.log(a / b) for a, b in pairs)
     if not logs:
         return None
-    ends = order_statistics(len(logs), 0.5, conf)
-    interval = None
-    if ends is not None:
-        method = f"{confidence_label(conf)} order statistics"
-        interval = Interval(math.exp(logs[ends[0]]), math.exp(logs[ends[1]]), method)
-    return TimeQuantile(math.exp(median(logs)), interval, (math.exp(logs[0]), math.exp(logs[-1])))
+    check_confidence(conf)
+    return TimeQuantile(math.exp(median(logs)), tuple(map(math.exp, logs)), 0.5, conf)
 
 
+@lru_cache(maxsize=256)
 def order_statistics(cases: int, share: float, conf: float = 0.95) -> tuple[int, int] | None:
     """Return the positions, from 0 in ascending order, that bound a quantile; None if too few.
 

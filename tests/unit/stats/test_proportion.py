@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_modelbench.stats import Interval, clopper_pearson, jeffreys, jeffreys_raw, wilson
+from pytest_modelbench.stats.proportion import normal_quantile, student_quantile
 
 
 def ends(interval: Interval | None) -> tuple[float, float]:
@@ -114,3 +115,24 @@ def test_ends_rise_with_the_passes_and_hold_the_rate(method: type, count: tuple[
         next_low, next_high = ends(method(passes + 1, cases))
         assert low <= next_low
         assert high <= next_high
+
+
+@given(st.floats(0.001, 0.999_999))
+def test_the_normal_quantile_is_that_of_scipy(conf: float) -> None:
+    from scipy.special import ndtri
+
+    expected = -float(ndtri((1 - conf) / 2))
+    assert normal_quantile(conf) == pytest.approx(expected, rel=1e-12)
+
+
+@given(st.floats(0.01, 0.999), st.integers(1, 5000))
+def test_students_quantile_is_that_of_scipy(conf: float, freedom: int) -> None:
+    from scipy.special import stdtrit
+
+    expected = -float(stdtrit(freedom, (1 - conf) / 2))
+    assert student_quantile(conf, freedom) == pytest.approx(expected, rel=1e-10)
+
+
+def test_students_quantile_needs_two_cases() -> None:
+    with pytest.raises(ValueError, match="0 degrees of freedom"):
+        student_quantile(0.95, 0)
