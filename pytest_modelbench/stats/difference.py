@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import mul
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pytest_modelbench.stats.paired import case_differences, pair_counts
@@ -171,9 +170,9 @@ def _mover(a: CaseScores, b: CaseScores, conf: float) -> Interval | None:
 def _correlation(a: Sequence[int], b: Sequence[int]) -> float:
     """Return Pearson's correlation: exact integers until the last division."""
     cases, a_sum, b_sum = len(a), sum(a), sum(b)
-    together = cases * sum(map(mul, a, b)) - a_sum * b_sum
-    a_spread = cases * sum(map(mul, a, a)) - a_sum * a_sum
-    b_spread = cases * sum(map(mul, b, b)) - b_sum * b_sum
+    together = cases * sum([x * y for x, y in zip(a, b, strict=True)]) - a_sum * b_sum
+    a_spread = cases * sum([x * x for x in a]) - a_sum * a_sum
+    b_spread = cases * sum([y * y for y in b]) - b_sum * b_sum
     return min(max(together / math.sqrt(a_spread * b_spread), -1.0), 1.0)
 
 

@@ -207,6 +207,8 @@ class Index:
     def current(self, cell: Cell) -> list[Entry]:
         """Return the tries of the cell's current series, oldest first."""
         history = self.history(cell)
+        if len(history) == 1 and not self._declared:
+            return history  # of whatever series it is, there is no newer one
         series = self._series(cell, history)
         return [entry for entry in history if entry.series == series]
 
