@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             cards += [card] if card is not None else []
     if not cards:
         raise UsageProblem(
-            f"{options.results}: no pack has results of both {a} and {b}; "
+            f"{options.results}: no pack has results of both {a} and {b} on the same case; "
             "`modelbench log` lists what is stored"
         )
     if options.json:

@@ -126,17 +126,22 @@ def card_of(
 ) -> Scorecard | None:
     """Return the scorecard of candidates over all that is stored of them; None for nothing.
 
-    Whatever notes the runs had: a cell has one verdict, under whichever it was reached. Each case
-    counts as often as the candidate was tried that was tried least, so all can be compared.
-    ``index`` was read with details.
+    Whatever notes the runs had: a cell has one verdict, under whichever it was reached. The grid is
+    of the cases and repeats that runs declared for all of them; of one without a header that can be
+    read, what is stored. ``index`` was read with details.
     """
-    cells = {name: index.cells(pack, name) for name in names}
-    if not all(cells.values()):
+    asked = dict(_asked((head for head in index.headers if head.pack == pack), names))
+    for name in names:
+        cells = index.cells(pack, name)
+        if not cells:
+            return None
+        if name not in asked:
+            cases = tuple(dict.fromkeys(cell.case for cell in cells))
+            asked[name] = _Asked(cases, max(cell.repeat for cell in cells))
+    grids = _grids(pack, asked, None, named=True)
+    if len(grids) != 1:  # they have no case in common
         return None
-    cases = _unique(cell.case for found in cells.values() for cell in found)
-    repeats = min(max(cell.repeat for cell in found) for found in cells.values())
-    grid = Grid(pack, tuple(cases), tuple(names), repeats)
-    return replace(scorecard(index, grid, _in_pack(identify, pack)), stored=True)
+    return replace(scorecard(index, grids[0], _in_pack(identify, pack)), stored=True)
 
 
 class _Asked(NamedTuple):
@@ -243,7 +248,3 @@ def _in_pack(
     if identify is None:
         return None
     return lambda case, candidate: identify(pack, case, candidate)
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

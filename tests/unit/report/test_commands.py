@@ -73,6 +73,21 @@ def test_compare_goes_by_what_both_finished_whatever_the_notes(results: Any, run
     assert "better   b on no case\n" in out
 
 
+def test_compare_is_of_the_cases_that_were_declared_for_both(results: Any, run: Any) -> None:
+    """One was to do a single case, and one has none in common with it."""
+    results.store({"a": {"x": "pu-", "y": "p-u"}}, run="run-1")
+    results.store({"b": {"x": "u"}}, run="run-2", note="tuesday")
+    results.store({"c": {"z": "u"}}, run="run-3")
+    status, out, _ = run("compare", "a", "b")
+    assert status == 0
+    assert "1 case x 1 repeat x 2 candidates = 2 cells     2 verdicts     0 faults" in out
+    assert "INTERIM" not in out
+    assert "better   a on 1: x\n" in out
+    status, _, err = run("compare", "b", "c")
+    assert status != 0
+    assert "no pack has results of both b and c on the same case" in err
+
+
 def test_compare_as_data(results: Any, run: Any) -> None:
     results.store(OUTCOMES)
     status, out, _ = run("compare", "b", "a", "--json")
