@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,10 @@ class PackDir(pytest.Directory):
     def collect(self) -> Iterable[pytest.Collector]:
         """Yield the pack's module; nothing for a pack of which this run tries no cell."""
         if _cells_in(self.path, self.config):
-            yield PackModule.from_parent(self, path=self.path / MANIFEST)
+            path = self.path / MANIFEST
+            # Relative to the root folder, also where pytest would tell it from the arguments.
+            nodeid = Path(os.path.relpath(path, self.config.rootpath)).as_posix()
+            yield PackModule.from_parent(self, path=path, nodeid=nodeid)
 
 
 class PackModule(pytest.Module):

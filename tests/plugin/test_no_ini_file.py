@@ -53,6 +53,8 @@ def test_a_project_is_found_from_a_folder_below_its_registry(
     assert "modelbench: uses ../../modelbench.toml, results in ../../results" in ran.out
     assert "modelbench: other" not in ran.out  # the pack where it was started, and no other
     assert len(project.verdicts("right")) == 2
+    ran = project.run("--models", "right", ".", at=folder / "one")  # and a case's own folder
+    assert ran.outcomes() == {"passed": 1}, ran.out
     monkeypatch.chdir(folder)
     assert main(["show", "one:right:1"]) == 0
     assert main(["show", "one:wrong:1"]) == 4
