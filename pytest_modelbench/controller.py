@@ -55,7 +55,7 @@ def take_charge(config: pytest.Config) -> None:
     run, started = new_run_id(), utc_now()
     lock: RunLock | None = None
     try:
-        with collector_paused():
+        with collector_paused(keep=True):
             bench, lock = claim_bench(config, run, started, say=partial(_say, config))
         gating = read_gating(config, bench) if bench is not None else Gating()
     except (UsageProblem, StoreProblem) as problem:

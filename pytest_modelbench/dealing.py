@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,10 +148,9 @@ class Dealing:
         roster = self._roster
         cells = [cell for n in collection if (cell := roster.cell(n)) is not None]
         roster.selected = set(cells)
-        with collector_paused():
+        with collector_paused(keep=True):
             self._replays.report(collection)
         self._count_failures()
-        gc.freeze()  # reports stay until the end: no search for garbage need look at them again
         todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
         session = self._config.pluginmanager.get_plugin("session")
         verbosity = self._config.get_verbosity()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Generator
 from contextlib import nullcontext
@@ -42,6 +41,7 @@ from pytest_modelbench.settings import new_run_id, utc_now
 from pytest_modelbench.sharing import SharedAttempts
 from pytest_modelbench.store.index import Index
 from pytest_modelbench.store.lock import WorkerLock
+from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.store.reader import read
 from pytest_modelbench.store.writer import Writer
 from pytest_modelbench.usertests import is_own, name_of, source_of
@@ -74,7 +74,8 @@ class FaultRaised(Exception):
 
 def join(config: pytest.Config, payload: str) -> None:
     """Set a process of xdist up as a worker."""
-    orders = Orders.from_payload(payload)
+    with collector_paused(keep=True):
+        orders = Orders.from_payload(payload)
     config.args[:] = orders.args
     config.stash[plan_key] = orders.plan
     config.stash[folders_key] = dict(orders.folders)
@@ -83,7 +84,6 @@ def join(config: pytest.Config, payload: str) -> None:
     remember_faulted(config, orders.folders, orders.faulted)
     config.pluginmanager.register(Selection(config, orders.plan), "modelbench-selection")
     config.pluginmanager.register(Worker(config, orders), "modelbench-worker")
-    gc.freeze()  # as when items are collected
 
 
 class Worker:
@@ -132,12 +132,16 @@ class Worker:
         """Share the results folder, so that no other run begins while this process works."""
         self._lock = WorkerLock.share(Path(self.settings.results), self.settings.run)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Search for no garbage among ten thousand items, which stay until the end."""
+        with collector_paused(keep=True):
+            return (yield)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which cells are asked for by users' tests, so by more than one item perhaps."""
         own = (cell_of(item) for item in session.items if is_own(item))
         self._asked_often = frozenset(cell for cell in own if cell is not None)
-        # Plan and items stay until the end: no search for garbage need look at them again.
-        gc.freeze()
 
     def pytest_unconfigure(self) -> None:
         """End what was started for cells, and let go of the results folder."""
