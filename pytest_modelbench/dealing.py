@@ -12,7 +12,7 @@ from pytest_modelbench.board import Board
 from pytest_modelbench.certification import Certification
 from pytest_modelbench.collection import cell_of, is_pack_item
 from pytest_modelbench.heartbeat import Heartbeat, Teller, plan_lines, step_of, write_line
-from pytest_modelbench.plan import Action
+from pytest_modelbench.plan import TODO, Action
 from pytest_modelbench.records import Cell
 from pytest_modelbench.replays import Replays
 from pytest_modelbench.roster import Roster
@@ -151,7 +151,7 @@ class Dealing:
         with collector_paused(keep=True):
             self._replays.report(collection)
         self._count_failures()
-        todo = [nodeid for nodeid, p in roster.of_pack(collection) if roster.is_todo(p.cell)]
+        todo = [nodeid for nodeid, p in roster.of_pack(collection) if p.action in TODO]
         session = self._config.pluginmanager.get_plugin("session")
         verbosity = self._config.get_verbosity()
         if isinstance(session, pytest.Session) and cells and verbosity <= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from pytest_modelbench.bench import Bench, node_id, node_path
@@ -22,13 +23,17 @@ class Roster:
         manifests = {pack.name: node_path(root, pack.manifest) for pack in every}
         self.planned = {p.cell: p for p in (*bench.plan.aside, *bench.plan)}
         self.nodeids = {node_id(manifests[p.cell.pack], p.cell): p.cell for p in bench.plan}
-        self._own = {key_of(cell): cell for cell in self.planned}
         self.reported: set[str] = set()
         """Node ids of which a report has come."""
         self.selected: set[Cell] = set()
         """Cells that -k, -m and the command line have left."""
         self.without_verdict: dict[Cell, str] = {}
         """Cells that will have none in this run, with the reason."""
+
+    @cached_property
+    def _own(self) -> dict[str, Cell]:
+        """Return the cells by what the ids of users' own items begin with."""
+        return {key_of(cell): cell for cell in self.planned}
 
     def cell(self, nodeid: str) -> Cell | None:
         """Return the cell of an item, a user's own test among them; None for a plain test."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_modelbench.candidates.command import identity_of_command
@@ -113,6 +114,7 @@ def _told(candidate: Candidate) -> int | None:
     return tuning.window(candidate) if tuning.context_tokens is None else None
 
 
+@lru_cache(maxsize=256)
 def built_in(name: str) -> Candidate:
     """Return the built-in candidate of a certificate's cell: reference, seed, reference+VARIANT."""
     return Candidate(name=name, agent=name.partition("+")[0])
