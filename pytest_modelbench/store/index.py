@@ -136,10 +136,12 @@ class Index:
             self.duplicates += 1
             return False
         self._ids[entry.id] = entry
-        self._standings.clear()
-        cases = self._tries.get((entry.pack, entry.candidate))
+        if self._standings:
+            self._standings.clear()
+        tried = entry.origin.pack, entry.origin.candidate
+        cases = self._tries.get(tried)
         if cases is None:
-            cases = self._tries[entry.pack, entry.candidate] = {}
+            cases = self._tries[tried] = {}
         tries = cases.get(entry.case)
         if tries is None:
             cases[entry.case] = [entry]

@@ -134,6 +134,7 @@ class _Reader:
         )
         digests = self._digests.get(parts)
         if digests is None:
+            _require_texts(parts)
             digests = self._digests[parts] = Digests(*(intern(part, part) for part in parts))
         verdict: dict[str, Any] = get("verdict") or {}
         reward: Any = None
@@ -156,10 +157,10 @@ class _Reader:
         shared = raw["run"], get("series", ""), get("note", ""), raw["pack"], raw["candidate"]
         origin = self._origins.get(shared)
         if origin is None:
+            _require_texts(shared)
             origin = Origin(path, *(intern(part, part) for part in shared))
             self._origins[shared] = origin
-        if set(map(type, (name, started, case, reason, grades, *shared, *parts))) != _TEXTS:
-            raise TypeError("one of its texts is something else")
+        _require_texts((name, started, case, reason, grades))
         if type(repeat) is not int or repeat < 1 or not _is_amount(seconds):
             raise ValueError("repeat or seconds is no number that counts")
         entry = Entry(
@@ -207,12 +208,12 @@ class _Reader:
                 spent = used
             else:
                 others += ((role, used),)
-        counts = get("counts", _NOTHING)
-        known = self._counts.get(tuple(counts.items()))
+        counts = tuple(get("counts", _NOTHING).items())
+        known = self._counts.get(counts)
         if known is None:
-            if not all(type(count) is int and count >= 0 for count in counts.values()):
+            if not all(type(count) is int and count >= 0 for _, count in counts):
                 raise ValueError("counts has a number that counts nothing")
-            known = self._counts[tuple(counts.items())] = counts
+            known = self._counts[counts] = dict(counts)
         working, measures = get("working"), verdict.get("measures")
         if not (working is None or _is_amount(working)):
             raise ValueError("working is no number of seconds")
@@ -290,6 +291,12 @@ _UNSPENT = tuple(Spent._field_defaults.values())
 def _is_amount(value: Any) -> bool:  # Any: JSON as above
     """Tell whether a value is a finite number that is not below 0."""
     return type(value) in _NUMBERS and 0 <= value < math.inf
+
+
+def _require_texts(values: tuple[object, ...]) -> None:
+    """Raise TypeError unless all of some values are texts."""
+    if set(map(type, values)) != _TEXTS:
+        raise TypeError("one of its texts is something else")
 
 
 # Any: JSON as above
