@@ -25,3 +25,15 @@ def test_one_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_is_kept_is_never_walked() -> None:
+    gc.collect()
+    frozen = gc.get_freeze_count()
+    try:
+        with collector_paused(keep=True):
+            kept = [[number] for number in range(5000)]
+        assert gc.get_freeze_count() >= frozen + len(kept)
+        assert len(gc.get_objects()) < len(kept)
+    finally:
+        gc.unfreeze()
