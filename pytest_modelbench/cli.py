@@ -105,6 +105,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 def _report(options: argparse.Namespace) -> int:
     """Print what is stored, grouped by note; results of an older version of a case are marked."""
+    from pytest_modelbench.commands import damages
     from pytest_modelbench.report.data import as_data
     from pytest_modelbench.report.markdown import markdown
     from pytest_modelbench.report.stored import report_all
@@ -130,8 +131,7 @@ def _report(options: argparse.Namespace) -> int:
         interval=options.interval,
         baseline=options.baseline,
     )
-    for damage in report.damages:
-        print(f"modelbench: {damage}", file=sys.stderr)
+    damages.tell(report.damages)
     if not report.cards:
         print("modelbench: no results of candidates are stored there", file=sys.stderr)
         return USAGE_ERROR

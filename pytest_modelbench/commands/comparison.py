@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_modelbench.commands import damages
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.report.data import as_data
 from pytest_modelbench.report.escape import escape
@@ -50,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     for pack in dict.fromkeys(pack for pack, _ in stored):
         if {(pack, a), (pack, b)} <= {*stored} and pack in (options.packs or [pack]):
             index = read(options.results, {pack}, {a, b}, details=True)
-            for damage in index.damages:
-                print(f"modelbench: {damage}", file=sys.stderr)
+            damages.tell(index.damages)
             card = card_of(index, pack, [a, b], identify)
             cards += [card] if card is not None else []
     if not cards:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_modelbench.commands import damages
 from pytest_modelbench.errors import INTERRUPTED, UsageProblem
 from pytest_modelbench.records import Cell
 from pytest_modelbench.report.escape import escape
@@ -60,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
     runs = runs_of(index)
     if not runs and not looks.looks:
         raise UsageProblem(f"{options.results}: nothing is stored there")
-    for damage in (*map(str, index.damages), *looks.damages):
-        print(f"modelbench: {damage}", file=sys.stderr)
+    damages.tell((*index.damages, *looks.damages))
     if options.json:
         told = {
             "runs": [vars(one) for one in runs],

@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_modelbench.attempt import Task, attempt
 from pytest_modelbench.candidates.registry import Registry
 from pytest_modelbench.checks.grader import Grader
+from pytest_modelbench.commands import damages
 from pytest_modelbench.errors import UsageProblem
 from pytest_modelbench.gateway.client import GatewayClient
 from pytest_modelbench.gateway.process import GatewayProcess
@@ -85,13 +86,13 @@ def run(options: argparse.Namespace) -> int:
     require_stored(options.results, options.packs, models)
     registry = Registry.read(project_root())
     if options.plan:
-        _choose(options, models, read(options.results, options.packs or None), registry)
+        _choose(options, models, _read(options), registry)
         return 0
     box = choose(options.isolation)
     first, started = new_run_id(), utc_now()
     # Read only when nobody else can write: what is judged is what counts.
     with RunLock.take(options.results, first, started, say=print), ExitStack() as stack:
-        chosen = _choose(options, models, read(options.results, options.packs or None), registry)
+        chosen = _choose(options, models, _read(options), registry)
         if not chosen:
             return 0
         for line in [line for root in runs_roots() for line in sweep(root)]:
@@ -136,6 +137,12 @@ def run(options: argparse.Namespace) -> int:
                 print(escape(f"{one.record.pack}/{one.record.cell.id}: {told}"))
     print("; ".join(f"{what}: {count}" for what, count in sorted(seen.items())))
     return 1 if seen["fault"] else 0
+
+
+def _read(options: argparse.Namespace) -> Index:
+    index = read(options.results, options.packs or None)
+    damages.tell(index.damages)
+    return index
 
 
 def compare(before: AttemptRecord, new: AttemptRecord) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pytest_modelbench.checks.observation import Observation
+from pytest_modelbench.commands import damages
 from pytest_modelbench.errors import StoreProblem, UsageProblem
 from pytest_modelbench.gateway.transcript import read_transcript
 from pytest_modelbench.records import AttemptRecord, CheckRecord
@@ -46,6 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Print an attempt; exit status 0."""
     index = read(options.results)
+    damages.tell(index.damages)
     record = index.record(find(index, options.attempt, options.results))
     evidence = Evidence(options.results)
     entries, missing = transcript_of(record, index, evidence)

@@ -16,7 +16,7 @@ from pytest_modelbench.parsing import parse
 from pytest_modelbench.store.entry import Detail, Digests, Entry, Origin, Spent
 from pytest_modelbench.store.heads import header_of
 from pytest_modelbench.store.index import Damage, Index, RunHeader
-from pytest_modelbench.store.layout import open_results, results_files
+from pytest_modelbench.store.layout import open_results, quoted, results_files
 from pytest_modelbench.store.pause import collector_paused
 from pytest_modelbench.words import SCHEMA, Outcome, Role, Stage, Trust
 
@@ -80,12 +80,14 @@ class _Reader:
         self._failing: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
         self._counts: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
         self._origins: dict[tuple[str, ...], Origin] = {}
+        self._misplaced: set[tuple[str, ...]] = set()
 
     def read(self, path: Path) -> None:
         offset = 0
         number = 0
         take = self._take
         self._origins.clear()
+        self._misplaced.clear()
         with open_results(path) as file:
             for line in file:
                 number += 1
@@ -158,6 +160,13 @@ class _Reader:
         origin = self._origins.get(shared)
         if origin is None:
             _require_texts(shared)
+            place = f"{quoted(raw['pack'])}/{quoted(raw['candidate'])}"
+            if place != f"{path.parent.parent.name}/{path.parent.name}":
+                # Who reads one candidate's folder would miss it, and who reads all would count it.
+                if shared in self._misplaced:
+                    return
+                self._misplaced.add(shared)
+                raise ValueError(f"this line and those like it belong into the folder {place}")
             origin = Origin(path, *(intern(part, part) for part in shared))
             self._origins[shared] = origin
         _require_texts((name, started, case, reason, grades))

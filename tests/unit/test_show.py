@@ -389,3 +389,14 @@ def test_the_command_is_cheap_to_start(command: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_damages_of_the_results_are_told_beside_it(
+    stored: Stored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = stored(_record(1))
+    (path,) = results.glob("*/*/*.jsonl")
+    with path.open("a", encoding="ascii") as file:
+        file.write('{"half": \n')
+    assert main(["show", "0001", "--results", str(results)]) == 0
+    assert capsys.readouterr().err.startswith(f"modelbench: {path}:2: ")

@@ -221,6 +221,22 @@ def test_a_copied_line_counts_once(six: tuple[Path, Path]) -> None:
     assert (len(index), index.duplicates, index.damages) == (6, 6, [])
 
 
+def test_tries_in_the_folder_of_another_candidate_are_told_and_count_nowhere(
+    six: tuple[Path, Path],
+) -> None:
+    root, path = six
+    pack, candidate = path.parts[-3:-1]
+    elsewhere = path.parent.with_name("another")
+    path.parent.rename(elsewhere)
+
+    index = read(root)
+
+    assert len(index) == 0
+    (damage,) = index.damages
+    assert (damage.path, damage.line) == (elsewhere / path.name, 2)
+    assert f"belong into the folder {pack}/{candidate}" in damage.what
+
+
 def test_one_id_over_two_different_tries_is_said(six: tuple[Path, Path]) -> None:
     root, path = six
     line = json.loads(path.read_text(encoding="ascii").splitlines()[1])
