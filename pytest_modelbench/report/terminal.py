@@ -6,6 +6,7 @@ words why. Names and reasons come from outside and are escaped here, and nowhere
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +53,9 @@ MOST_COUNTS = 8
 
 GLUE = "\N{NO-BREAK SPACE}"
 """Stands for a space at which no line is folded; escaped text has none."""
+
+_BEFORE_A_COUNT = re.compile(r" (?=\d+(?:,|$))")
+"""A count stays on the line of what it counts."""
 
 SHORT = 24
 """A part of a list up to so many characters stays on one line."""
@@ -231,8 +235,8 @@ class _Page:
         elif pair.decision is Decision.UNDECIDED:
             told += "  not yet" if pair.is_close(self.card.alpha) else "  undecided"
         notes = verdict_notes(pair, (a, b), self.card.alpha, complete=self.card.complete)
-        lines = self._folded(told, "    ")
-        return lines + [line for note in notes for line in self._folded(f"    {note}", "    ")]
+        glued = (f"    {_BEFORE_A_COUNT.sub(GLUE, note)}" for note in notes)
+        return [line for text in (told, *glued) for line in self._folded(text, "    ")]
 
     def details(self) -> list[str]:
         card = self.card

@@ -256,3 +256,12 @@ def test_intervals_of_two_kinds_say_whose_they_are(results: Any) -> None:
     assert "Interval: 95% Wilson (steady), 95% case score (the other)." in markdown(several)
     one = results.count({"varied": varied})
     assert "[95%]: 95% case score; the case is the unit" in " ".join("\n".join(render(one)).split())
+
+
+def test_a_count_stays_with_its_word(results: Any) -> None:
+    names = ("careful-script", "hasty-script")
+    card = results.card({name: {"w": "p", "x": "p", "y": "u", "z": "u"} for name in names})
+    text = render(card, 80)
+    (first,) = (n for n, line in enumerate(text) if "both pass" in line)
+    assert text[first].endswith("only hasty-script 0,")
+    assert text[first + 1].strip() == "neither 2"
