@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,23 @@ def behaviour(data: Path) -> Callable[[str], dict[str, Any]]:
         return response
 
     return read
+
+
+@pytest.fixture(scope="session")
+def gone() -> Callable[[int], bool]:
+    """A function that waits for the end of a process, which need not be a child of ours."""
+
+    def wait(pid: int) -> bool:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return True
+        try:
+            return bool(select.select([handle], [], [], 60.0)[0])
+        finally:
+            os.close(handle)
+
+    return wait
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -40,18 +39,6 @@ def scripted(tmp_path: Path) -> Candidate:
     script = tmp_path / "script.toml"
     script.write_text('[[default.steps]]\ncontent = "hi"\n')
     return Candidate(name="s", agent="scripted", script=str(script))
-
-
-def gone(pid: int, seconds: float = 60.0) -> bool:
-    """Wait for the end of a process that need not be a child of ours."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], seconds)[0])
-    finally:
-        os.close(handle)
 
 
 def kill(running: Running) -> None:
@@ -124,7 +111,7 @@ def test_secret_is_in_no_argument_variable_or_name(
 
 
 def test_killed_gateway_is_started_again_and_knows_its_grants(
-    gateway: Gateways, scripted: Candidate
+    gateway: Gateways, scripted: Candidate, gone: Callable[[int], bool]
 ) -> None:
     running = gateway(scripted)
     session = running.client.grant("a", "s")
@@ -200,7 +187,9 @@ def test_kills_at_random_lose_no_answer_and_count_none_twice(
     assert sum(usage.calls - usage.unmetered for usage in usages) <= len(server.seen)
 
 
-def test_stop_outlives_a_kill(gateway: Gateways, scripted: Candidate) -> None:
+def test_stop_outlives_a_kill(
+    gateway: Gateways, scripted: Candidate, gone: Callable[[int], bool]
+) -> None:
     running = gateway(scripted)
     running.client.stop("s", "budget")
     pid = running.process.pid
@@ -230,7 +219,7 @@ def place() -> Iterator[Path]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_gateway_ends_with_its_controller_and_the_next_start_sweeps(
-    scripted: Candidate, place: Path, how: signal.Signals
+    scripted: Candidate, place: Path, how: signal.Signals, gone: Callable[[int], bool]
 ) -> None:
     program = """
 import sys
@@ -262,7 +251,7 @@ sys.stdin.read()
     assert not folder.exists()
 
 
-def test_close_leaves_nothing(scripted: Candidate) -> None:
+def test_close_leaves_nothing(scripted: Candidate, gone: Callable[[int], bool]) -> None:
     process = GatewayProcess.start([scripted])
     pid, folder = process.pid, Path(process.address.socket_path).parent
     process.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import threading
@@ -102,20 +101,8 @@ class Gpu:
         )
 
 
-def gone(pid: int, seconds: float = 60.0) -> bool:
-    """Wait for the end of a process that is no child of ours."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], seconds)[0])
-    finally:
-        os.close(handle)
-
-
 def test_models_are_served_one_after_the_other_and_the_last_is_stopped(
-    gateway: Gateways, gpu: Gpu
+    gateway: Gateways, gpu: Gpu, gone: Callable[[int], bool]
 ) -> None:
     running = gpu.gateway(
         gateway, "a", "b", stop=f"echo stops {{model}} 0 >> {gpu.log}", concurrency=4
@@ -204,7 +191,9 @@ def test_ready_command_decides(gateway: Gateways, gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("how", ["gateway", "daemon"])
-def test_nothing_of_a_command_outlives_its_gateway(gateway: Gateways, gpu: Gpu, how: str) -> None:
+def test_nothing_of_a_command_outlives_its_gateway(
+    gateway: Gateways, gpu: Gpu, how: str, gone: Callable[[int], bool]
+) -> None:
     start = gpu.start()
     if how == "daemon":  # it leaves its group, its session and its parent
         start = f"setsid {start} & exit 0"
@@ -219,7 +208,7 @@ def test_nothing_of_a_command_outlives_its_gateway(gateway: Gateways, gpu: Gpu, 
 
 
 def test_server_is_started_again_after_its_own_death_and_its_gateways(
-    gateway: Gateways, gpu: Gpu
+    gateway: Gateways, gpu: Gpu, gone: Callable[[int], bool]
 ) -> None:
     running = gpu.gateway(gateway, "a")
     running.client.begin("a").close()

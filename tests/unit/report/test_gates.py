@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -434,8 +434,8 @@ def test_inconclusive_says_how_many_cases_would_decide(
     assert one(card, "not-worse-by:7:a:baseline=b").enough is None  # it passes
 
 
-def test_gates_on_mean_reward(results: Any, record: Any) -> None:
-    rewards = {"a": [0.9, 0.8, 1.0, 0.7], "b": [0.5, 0.2, 0.9, 0.1]}
+def store_rewards(results: Any, record: Any, rewards: Mapping[str, Sequence[float]]) -> list[str]:
+    """Store an attempt a reward, passed from 0.6 on; return the names of the cases."""
     names = [f"c{n:02}" for n in range(40)]
     results.append(
         *(
@@ -448,9 +448,15 @@ def test_gates_on_mean_reward(results: Any, record: Any) -> None:
                 verdict={"passed": reward >= 0.6, "reward": reward, "reason": ""},
             )
             for candidate, values in rewards.items()
-            for case, reward in zip(names, values * 10, strict=True)
+            for case, reward in zip(names, values, strict=True)
         )
     )
+    return names
+
+
+def test_gates_on_mean_reward(results: Any, record: Any) -> None:
+    rewards = {"a": [0.9, 0.8, 1.0, 0.7], "b": [0.5, 0.2, 0.9, 0.1]}
+    names = store_rewards(results, record, {name: mine * 10 for name, mine in rewards.items()})
     card = results.count({name: dict.fromkeys(names, "p") for name in rewards})
 
     floor = one(card, "floor:a:0.8:on=reward")
@@ -468,22 +474,8 @@ def test_gates_on_mean_reward(results: Any, record: Any) -> None:
 
 
 def test_proofs_on_mean_reward_where_passes_say_nothing(results: Any, record: Any) -> None:
-    names = [f"c{n:02}" for n in range(40)]
-    results.append(
-        *(
-            record(
-                candidate,
-                case,
-                1,
-                "p",
-                outcome="passed",
-                verdict={"passed": True, "reward": reward, "reason": ""},
-            )
-            for candidate in "ab"
-            for number, case in enumerate(names)
-            for reward in [0.75 if candidate == "b" and number < 10 else 0.875]
-        )
-    )
+    rewards = {"a": [0.875] * 40, "b": [0.75] * 10 + [0.875] * 30}  # each of them a pass
+    names = store_rewards(results, record, rewards)
     card = results.count({name: dict.fromkeys(names, "p") for name in "ab"})
 
     assert one(card, "superiority:a:baseline=b").outcome is Outcome.INCONCLUSIVE
